@@ -1,0 +1,42 @@
+/* raw_convert: turns one flushed raw store into a profile.
+ *
+ * CPU time is calibrated here. A row's CPU_TIME column holds a weight: the time between sampling instants at which its
+ * stack was seen burning CPU. That makes shares unbiased wherever in a burst of work an instant falls; the exact CPU time
+ * that each thread used in the window is then spread over the thread's rows in proportion to their weights (the sum is exact
+ * to the nanosecond: rounding is carried from row to row). A thread that used CPU but has no such row gets one row with
+ * its fallback stack and cpu-samples 0. GC_TIME is calibrated likewise, over all rows, where a total is given.
+ *
+ * Contexts: nogvl, gvl. Reads the store, which its serialiser owns; writes only `out`.
+ */
+#ifndef SONDE_CORE_RAW_CONVERT_H
+#define SONDE_CORE_RAW_CONVERT_H
+
+#include "profile.h"
+#include "raw_store.h"
+
+typedef struct sn_thread_summary {
+  uint32_t number;         /* the rows' key.thread */
+  uint32_t fallback_stack; /* raw stack id that gets CPU time where no row has a weight */
+  int64_t cpu_time;        /* exact CPU time in this window; negative: unknown, the weights stand as they are */
+  const char *id;          /* label "thread id"; NULL: no label. Borrowed */
+  size_t id_length;
+  const char *name; /* label "thread name"; NULL: no label. Borrowed */
+  size_t name_length;
+} sn_thread_summary;
+
+typedef struct sn_convert_input {
+  const sn_raw_store *store;
+  const uint32_t *locations;        /* raw location id -> location id in `out`; store->location_count entries */
+  const sn_thread_summary *threads; /* ascending by number */
+  uint32_t thread_count;
+  uint32_t columns; /* bit mask of sn_column: which become sample types, in column order */
+  int64_t gc_time;  /* exact total of GC_TIME; negative: the rows stand as they are. Needs GC rows to land on */
+} sn_convert_input;
+
+/* out must have been given its locations, and no sample types yet. SN_OK, or what the profile answered. */
+SN_MUST_USE sn_status sn_raw_convert(const sn_convert_input *input, sn_profile *out);
+
+/* The value of the label "state", or NULL for SN_STATE_NONE. */
+const char *sn_thread_state_text(sn_thread_state state);
+
+#endif
