@@ -1,0 +1,154 @@
+# frozen_string_literal: true
+
+require_relative "sonde/version"
+require_relative "sonde/errors"
+require_relative "sonde/native"
+require_relative "sonde/configuration"
+require_relative "sonde/session"
+require_relative "sonde/profile"
+require_relative "sonde/empty_profile"
+
+# A profiler that can stay on.
+#
+#   Sonde.start
+#   ...
+#   Sonde.stop.save("profile.pb.gz")
+#
+#   profile = Sonde.profile { work }
+#   profile.top.each { |entry| puts entry.name }
+#
+# Every method may be called from any thread, and all but {profile} from a signal handler. None of them disturbs the program:
+# the only exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible
+# ({supported?}) they do nothing, and say so once.
+#
+# == Options of {start} and {profile}
+#
+# modes::        what to measure, an Array of :cpu and :wall (default: both)
+# rate::         samples each second on average, 1 to 1000 (default: 100)
+# max_frames::   how many frames of a stack are kept; of a deeper one, both ends (default: 2000)
+# memory_limit:: bytes that samples may take until the profile is fetched; past it they go to one visible stack,
+#                "(overflow)" (default: 64 MiB)
+module Sonde
+  @session = Session.new
+  @warned = false
+
+  class << self
+    # Starts profiling the whole process, until {stop}.
+    #
+    # There is one such profile in a process. Starting it twice leaves the running one alone and returns false. Blocks given
+    # to {profile} are independent of it.
+    #
+    # @return [Boolean] true if profiling began with this call
+    # @raise [ArgumentError] if an option is wrong
+    def start(**options)
+      configuration = Configuration.new(**options)
+      return refuse(unsupported_reason) unless supported?
+
+      begin
+        @session.start(configuration)
+      rescue Error => e
+        refuse("Sonde cannot profile now: #{e.message}")
+      end
+    end
+
+    # Ends what {start} began.
+    #
+    # @return [Profile, nil] the profile since the start or the last {flush}; nil if nothing was running
+    def stop
+      wrap(@session.stop)
+    end
+
+    # Fetches the profile so far. Profiling goes on, and a new profile begins at the instant at which this one ends.
+    #
+    # @return [Profile, nil] nil if nothing was running
+    def flush
+      wrap(@session.flush)
+    end
+
+    # Profiles the process while the block runs. Blocks may be nested, and may run in several threads at once: each gets a
+    # profile of its own, of everything the process did in that time. If the block raises, throws or returns, profiling ends
+    # and the profile is gone.
+    #
+    # Where profiling is not possible the block runs all the same, and the profile is empty; its comment says why.
+    #
+    # @return [Profile]
+    # @raise [ArgumentError] if an option is wrong; the block has not run then
+    def profile(**options, &block)
+      raise ArgumentError, "no block given (Sonde.start profiles without one)" unless block
+
+      configuration = Configuration.new(**options)
+      return profile_nothing(unsupported_reason, &block) unless supported?
+
+      profile_window(configuration, &block)
+    end
+
+    # @return [Boolean] whether what {start} began is running
+    def running?
+      @session.running?
+    end
+
+    # The state of the profiler: rates reached, samples, what was dropped and why, its own cost.
+    #
+    # @return [Hash{Symbol => Object}]
+    def status
+      own = { supported: supported?, started: running? }
+      supported? ? own.merge(Native.status) : own.merge(reason: unsupported_reason)
+    end
+
+    # @return [Boolean] whether this Ruby can be profiled
+    def supported?
+      Native.loaded?
+    end
+
+    # @return [String, nil] one sentence: why this Ruby cannot be profiled, and what to do; nil if it can
+    def unsupported_reason
+      "Sonde cannot profile this Ruby: #{Native.reason}" unless supported?
+    end
+
+    private
+
+    # Like those of Session, opening and closing cannot be interrupted by an asynchronous exception; the block can.
+    def profile_window(configuration)
+      native = nil
+      window = nil
+      problem = nil
+      begin
+        Session.uninterrupted { window, problem = try_open(configuration) }
+        return profile_nothing(problem) { yield } if problem
+
+        yield
+      ensure
+        Session.uninterrupted { native = window.close } if window
+      end
+      Profile.new(native)
+    end
+
+    def try_open(configuration)
+      [Session.open_window(configuration), nil]
+    rescue Error => e
+      refuse("Sonde cannot profile now: #{e.message}")
+      [nil, e.message]
+    end
+
+    def profile_nothing(reason)
+      start = Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond)
+      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+      yield
+      duration = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - begun
+      Profile.new(EmptyProfile.new(start, duration, reason))
+    end
+
+    def wrap(native)
+      native && Profile.new(native)
+    end
+
+    # Says once why nothing is profiled.
+    def refuse(sentence)
+      unless @warned
+        @warned = true
+        warn "#{sentence}."
+      end
+      false
+    end
+  end
+end

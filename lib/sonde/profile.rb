@@ -1,0 +1,166 @@
+# frozen_string_literal: true
+
+module Sonde
+  # A finished profile: what was measured between {#start} and {#finish}. It does not change any more.
+  class Profile
+    # One line of a {#top} list. Values are in the unit of the sample type (nanoseconds, for the times).
+    Entry = Struct.new(:name, :filename, :line, :flat, :cumulative)
+
+    # A compressed file may unpack to this many bytes; a larger one is refused rather than filling the memory.
+    MAX_BYTES = 2_147_483_648
+
+    GZIP_MAGIC = "\x1F\x8B".b.freeze
+
+    # Reads a file in the pprof format, compressed or not.
+    #
+    # @param path [String, Pathname]
+    # @return [Profile]
+    # @raise [FormatError] if it is not a profile
+    # @raise [SystemCallError] if it cannot be read
+    def self.load(path)
+      from_pprof(File.binread(path))
+    rescue FormatError => e
+      raise FormatError, "#{path}: #{e.message}"
+    end
+
+    # The profile that the bytes of a pprof file hold, compressed or not.
+    #
+    # @param bytes [String]
+    # @return [Profile]
+    # @raise [FormatError] if they are not a profile
+    def self.from_pprof(bytes)
+      raise Error, Sonde.unsupported_reason unless Sonde.supported?
+
+      bytes = gunzip(bytes) if bytes.byteslice(0, 2) == GZIP_MAGIC
+      new(Native::Profile.read(bytes))
+    end
+
+    # One file may hold several gzip streams, one after the other.
+    def self.gunzip(bytes)
+      require "zlib"
+      result = String.new(encoding: Encoding::BINARY)
+      position = 0
+      while position < bytes.bytesize
+        position += gunzip_stream(bytes.byteslice(position, bytes.bytesize), result)
+      end
+      result
+    rescue Zlib::Error => e
+      raise FormatError, "damaged gzip data (#{e.message})"
+    end
+
+    # Appends what one stream holds to result; answers the length of the stream.
+    def self.gunzip_stream(bytes, result)
+      inflate = Zlib::Inflate.new(16 + Zlib::MAX_WBITS)
+      inflate.inflate(bytes) do |piece|
+        result << piece
+        raise FormatError, "it unpacks to more than #{MAX_BYTES} bytes" if result.bytesize > MAX_BYTES
+      end
+      raise FormatError, "its gzip data ends too early" unless inflate.finished?
+
+      inflate.total_in
+    ensure
+      inflate&.close
+    end
+    private_class_method :gunzip, :gunzip_stream
+
+    # @api private
+    def initialize(native)
+      @native = native
+    end
+
+    # Writes a compressed pprof file (by convention, its name ends in .pb.gz). Nobody ever sees half of it: it is written
+    # under another name in the same directory, then renamed.
+    #
+    # @param path [String, Pathname]
+    # @return [self]
+    # @raise [SystemCallError] if it cannot be written
+    def save(path)
+      require_relative "atomic_file"
+      AtomicFile.write(path, to_pprof)
+      self
+    end
+
+    # @return [String] the profile in the pprof format, compressed: the bytes of a .pb.gz file
+    def to_pprof
+      require "zlib" unless defined?(Zlib::GzipWriter)
+      # Level 1: the tables of a profile are repetitive, and higher levels cost much more than they save.
+      Zlib.gzip(@native.encode, level: 1)
+    end
+
+    # @return [Array<Array(String, String)>] names and units of what was measured, e.g. [["cpu-time", "nanoseconds"]]
+    def sample_types
+      @native.sample_types
+    end
+
+    # @return [Hash{String => Integer}] the sum of all samples, for each sample type
+    def totals
+      @native.totals
+    end
+
+    # The methods with the highest values.
+    #
+    # @param by [String, nil] a sample type; by default "cpu-time", or the first one where that was not measured
+    # @param limit [Integer] how many
+    # @param cumulative [Boolean] sort by what a method and all it called used, not by what it used itself
+    # @return [Array<Entry>]
+    # @raise [ArgumentError] if an option is wrong
+    def top(by: nil, limit: 10, cumulative: false)
+      names = sample_types.map(&:first)
+      raise ArgumentError, "wrong option by: #{by.inspect} (allowed: #{names.join(", ")})" unless by.nil? || names.include?(by)
+      raise ArgumentError, "wrong option limit: #{limit.inspect} (allowed: an Integer from 1)" unless limit.is_a?(Integer) && limit >= 1
+      return [] if names.empty?
+
+      type = by || (names.include?("cpu-time") ? "cpu-time" : names.first)
+      @native.top(type, limit, cumulative ? true : false).map { |row| Entry.new(*row) }
+    end
+
+    # @return [Time] when it began
+    def start
+      time(@native.start_ns)
+    end
+
+    # @return [Time] when it ended
+    def finish
+      time(@native.start_ns + @native.duration_ns)
+    end
+
+    # @return [Float] seconds
+    def duration
+      @native.duration_ns / 1e9
+    end
+
+    # @return [Integer] how many distinct samples (stacks with labels) it holds
+    def sample_count
+      @native.sample_count
+    end
+
+    # @return [Array<String>] remarks, among them what was lost and why
+    def comments
+      @native.comments
+    end
+
+    # @api private
+    # Adds another profile to this one, its samples marked with the labels.
+    def merge(other, labels = nil)
+      @native.merge(other.native, labels)
+      self
+    end
+
+    # @return [String]
+    def inspect
+      values = totals.map { |type, value| " #{type}=#{value}" }.join
+      "#<#{self.class} #{start} #{format("%.3f", duration)} s#{values}>"
+    end
+
+    protected
+
+    attr_reader :native
+
+    private
+
+    def time(nanoseconds)
+      seconds, rest = nanoseconds.divmod(1_000_000_000)
+      Time.at(seconds, rest, :nsec)
+    end
+  end
+end

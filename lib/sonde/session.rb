@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+module Sonde
+  # The one profile of the process that Sonde.start and Sonde.stop are about.
+  #
+  # Any thread may call any method at any time, a signal handler too. So there is no Mutex here: locking one raises in a
+  # handler, and a handler that interrupts its owner would wait for ever. Instead:
+  #  - Window#close is itself the decision: of several calls exactly one gets the profile, the others get nil.
+  #  - A closed window counts as none, so nothing must happen together with close.
+  #  - Starting takes the only token there is (Array#pop is one step under the GVL). Who finds none gives up: somebody
+  #    else is just starting.
+  # An asynchronous exception (Thread#raise, Thread#kill, Timeout) waits until a call is done, so that it can neither leave a
+  # window open nor lose a profile.
+  class Session
+    NEVER = { Object => :never }.freeze
+    private_constant :NEVER
+
+    def initialize
+      @window = nil
+      @token = [:start]
+    end
+
+    # Opens the window. False if one is open already, which is left alone.
+    def start(configuration)
+      uninterrupted do
+        begin
+          token = @token.pop
+          next false if token.nil? || running?
+
+          @window = Session.open_window(configuration)
+          true
+        ensure
+          @token.push(token) if token
+        end
+      end
+    end
+
+    # The native profile since the start or the last flush; nil if nothing runs.
+    def stop
+      uninterrupted do
+        window = @window
+        profile = window&.close
+        @window = nil if profile && @window.equal?(window)
+        profile
+      end
+    end
+
+    # The native profile so far; a new one begins. Nil if nothing runs.
+    def flush
+      uninterrupted do
+        window = @window
+        window.flush if window && !window.closed?
+      end
+    end
+
+    def running?
+      window = @window
+      !window.nil? && !window.closed?
+    end
+
+    def self.open_window(configuration)
+      Native.open_window(configuration.modes, configuration.rate, configuration.max_frames, configuration.memory_limit)
+    end
+
+    # Runs the block without letting an asynchronous exception in.
+    def self.uninterrupted(&block)
+      Thread.handle_interrupt(NEVER, &block)
+    end
+
+    private
+
+    def uninterrupted(&block)
+      Session.uninterrupted(&block)
+    end
+  end
+end
