@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+module Accuracy
+  # Four threads that all want the GVL all the time.
+  class Competing < Workload
+    describe "four threads competing for the GVL"
+    THREADS = 4
+
+    def spin(seconds, ledger)
+      began = Accuracy.now
+      ledger.clock(:cpu) { until_past(seconds) { turn } }
+      ledger.add(:wall, Accuracy.now - began)
+    end
+
+    def turn
+      i = 0
+      i += 1 while i < 20_000
+    end
+
+    def measure(seconds)
+      ledgers = Array.new(THREADS) { Ledger.new }
+      window = Accuracy.window do
+        ledgers.each_with_index.map { |ledger, i| thread("rival #{i}") { spin(seconds, ledger) } }.each(&:join)
+      end
+      ledgers.each_with_index.flat_map { |ledger, i| checks(window, in_thread("rival #{i}"), i, ledger) }
+    end
+
+    private
+
+    def checks(window, mine, number, truth)
+      profile = window.profile
+      wall = profile.total("wall-time", &mine)
+      list = [Exact.new(name: "CPU of thread #{number}", truth: truth[:cpu], within: 0.01,
+                        seen: profile.total("cpu-time", &mine)),
+              # It lives a little longer than its own clocks say, never longer than the window.
+              Exact.new(name: "wall of thread #{number}", truth: Bracket.new(truth[:wall], window.wall.outside),
+                        within: 0.005, seen: wall)]
+      # The VM says since 3.2 when a thread waits for the GVL.
+      return list unless profile.types.include?("gvl-wait-time") && RUBY_VERSION >= "3.2"
+
+      # What is neither CPU nor GVL wait is the kernel's scheduling on a busy machine, hence 5 %.
+      list << Exact.new(name: "GVL wait of thread #{number}", truth: truth[:wall] - truth[:cpu], within: 0.05,
+                        seen: profile.total("gvl-wait-time", &mine))
+      list << Fact.new(name: "wall contains GVL wait #{number}", holds: profile.samples.select(&mine).all? do |sample|
+        sample.values["gvl-wait-time"] <= sample.values["wall-time"]
+      end)
+    end
+  end
+end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module Accuracy
+  # GC pauses: as long as the VM says, under the method that ran into them, none elsewhere.
+  class Garbage < Workload
+    describe "time in GC, and where"
+
+    def quiet(iterations)
+      i = 0
+      i += 1 while i < iterations
+    end
+
+    def collecting
+      GC.start
+      2.times { GC.start(immediate_sweep: false) } # two in a row
+    end
+
+    def drive(seconds)
+      ms = Accuracy.iterations_per_ms
+      GC.disable # so that GC runs in `collecting` only
+      until_past(seconds) do
+        quiet((20 * ms * jitter).to_i)
+        GC.enable
+        collecting
+        GC.disable
+      end
+    ensure
+      GC.enable
+    end
+
+    # The VM's own count, in nanoseconds.
+    def gc_time
+      return GC.total_time if GC.respond_to?(:total_time)
+
+      (GC::Profiler.total_time * 1e9).to_i
+    end
+
+    def measure(seconds)
+      live = Array.new(300_000) { |i| i.to_s }
+      GC::Profiler.enable unless GC.respond_to?(:total_time)
+      GC.start
+      truth = 0
+      window = Accuracy.window do
+        before = gc_time
+        drive(seconds)
+        truth = gc_time - before
+      end
+      GC::Profiler.disable unless GC.respond_to?(:total_time)
+      checks(window.profile, truth, live.size)
+    end
+
+    private
+
+    def checks(profile, truth, live)
+      collecting = within("Garbage#collecting")
+      in_gc = ->(sample) { sample.leaf.name == GC_FRAME }
+      seen = profile.total("gc-time", &within("Garbage#drive"))
+      # The VM's clock starts later and ends earlier than its events, so a little more than its count is right.
+      [Exact.new(name: "GC time", truth: truth, within: 0.1, seen: seen),
+       Exact.new(name: "GC under collecting", truth: seen, within: 0.01, seen: profile.total("gc-time", &collecting)),
+       Exact.new(name: "GC frames' CPU", truth: truth, within: 0.1, seen: profile.total("cpu-time", &in_gc)),
+       Fact.new(name: "no GC under quiet", holds: profile.total("gc-time", &within("Garbage#quiet")).zero?,
+                detail: "#{live} strings alive")]
+    end
+  end
+end
