@@ -68,6 +68,7 @@ module PprofDecoder
       text << inflate.inflate(bytes)
       whole = inflate.finished?
       bytes = inflate.total_in < bytes.bytesize ? bytes.byteslice(inflate.total_in..-1) : ""
+      inflate.reset # a close in the middle would warn
       inflate.close
       raise Invalid, "the gzip stream ends in the middle" unless whole
     end
