@@ -15,7 +15,9 @@ module Sonde
     NEVER = { Object => :never }.freeze
     private_constant :NEVER
 
-    def initialize
+    # engine: who opens windows.
+    def initialize(engine = Native)
+      @engine = engine
       @window = nil
       @token = [:start]
     end
@@ -27,7 +29,7 @@ module Sonde
           token = @token.pop
           next false if token.nil? || running?
 
-          @window = Session.open_window(configuration)
+          @window = Session.open_window(configuration, @engine)
           true
         ensure
           @token.push(token) if token
@@ -58,8 +60,8 @@ module Sonde
       !window.nil? && !window.closed?
     end
 
-    def self.open_window(configuration)
-      Native.open_window(configuration.modes, configuration.rate, configuration.max_frames, configuration.memory_limit)
+    def self.open_window(configuration, engine = Native)
+      engine.open_window(configuration.modes, configuration.rate, configuration.max_frames, configuration.memory_limit)
     end
 
     # Runs the block without letting an asynchronous exception in.

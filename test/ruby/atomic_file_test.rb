@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sonde/atomic_file"
+require "tmpdir"
+require "pathname"
+
+class AtomicFileTest < Minitest::Test
+  def test_replaces_a_file_and_leaves_nothing_else
+    Dir.mktmpdir do |dir|
+      File.write("#{dir}/a", "old")
+      Sonde::AtomicFile.write(Pathname("#{dir}/a"), "new")
+      assert_equal "new", File.read("#{dir}/a")
+      assert_equal ["a"], Dir.children(dir)
+    end
+  end
+
+  def test_keeps_the_permissions_that_any_new_file_gets
+    Dir.mktmpdir do |dir|
+      Sonde::AtomicFile.write("#{dir}/a", "x")
+      File.write("#{dir}/b", "x")
+      assert_equal File.stat("#{dir}/b").mode, File.stat("#{dir}/a").mode
+    end
+  end
+
+  def test_a_link_stays_a_link
+    Dir.mktmpdir do |dir|
+      File.write("#{dir}/real", "old")
+      File.symlink("real", "#{dir}/link")
+      Sonde::AtomicFile.write("#{dir}/link", "new")
+      assert File.symlink?("#{dir}/link")
+      assert_equal "new", File.read("#{dir}/real")
+    end
+  end
+
+  def test_a_device_is_written_and_not_replaced
+    Sonde::AtomicFile.check("/dev/null")
+    Sonde::AtomicFile.write("/dev/null", "x")
+    assert File.chardev?("/dev/null")
+  end
+
+  def test_what_cannot_be_written_raises
+    Dir.mktmpdir do |dir|
+      ["#{dir}/none/a", dir, "/proc/self/a"].each do |path|
+        assert_raises(SystemCallError, path) { Sonde::AtomicFile.check(path) }
+        assert_raises(SystemCallError, path) { Sonde::AtomicFile.write(path, "x") }
+      end
+      assert_equal [], Dir.children(dir)
+    end
+  end
+end
