@@ -3,7 +3,8 @@
  * The one model that all writers, the reader, the merge and the views work on. Ids are dense positions in their table;
  * string 0 is "". A sample is (stack, label set) -> one value for each sample type.
  * Threads:  none inside; one owner at a time. Contexts: gvl, nogvl.
- * Memory:   everything is on one account (a copy of the limit given to init), owned by the profile.
+ * Memory:   everything is on one account (a copy of the limit given to init), owned by the profile. The tables point to
+ * that account, so a profile must not be moved or copied.
  */
 #ifndef SONDE_CORE_PROFILE_H
 #define SONDE_CORE_PROFILE_H
@@ -81,7 +82,8 @@ SN_MUST_USE sn_status sn_profile_labels(sn_profile *profile, const sn_label *lab
 SN_MUST_USE sn_status sn_profile_add_type(sn_profile *profile, const char *type, const char *unit, uint32_t *position);
 SN_MUST_USE sn_status sn_profile_add_comment(sn_profile *profile, const char *text, size_t length);
 /* Adds `values` (type_count of them) to the sample; saturates instead of overflowing. */
-SN_MUST_USE sn_status sn_profile_add_sample(sn_profile *profile, uint32_t stack, uint32_t labels, const int64_t *values);
+SN_MUST_USE sn_status sn_profile_add_sample(sn_profile *profile, uint32_t stack, uint32_t labels,
+                                            const int64_t *values);
 
 /* Position of a sample type by its name, or -1. */
 int sn_profile_find_type(const sn_profile *profile, const char *type);

@@ -1,10 +1,13 @@
 /* raw_convert: turns one flushed raw store into a profile.
  *
  * CPU time is calibrated here. A row's CPU_TIME column holds a weight: the time between sampling instants at which its
- * stack was seen burning CPU. That makes shares unbiased wherever in a burst of work an instant falls; the exact CPU time
- * that each thread used in the window is then spread over the thread's rows in proportion to their weights (the sum is exact
- * to the nanosecond: rounding is carried from row to row). A thread that used CPU but has no such row gets one row with
- * its fallback stack and cpu-samples 0. GC_TIME is calibrated likewise, over all rows, where a total is given.
+ * stack was seen burning CPU. That makes shares unbiased wherever in a burst of work an instant falls; the exact CPU
+ * time that each thread used in the window is then spread over the thread's rows in proportion to their weights (the
+ * sum is exact to the nanosecond: rounding is carried from row to row). A thread that used CPU but has no such row gets
+ * one row with its fallback stack and cpu-samples 0. GC_TIME is calibrated likewise, over all rows, where a total is
+ * given. Where rows overflowed (row 0 has weight, and thread 0 no summary) nobody knows whose weight that was: row 0
+ * gets its part of the exact total of all threads, and every thread's rows get so much less. The grand total stays
+ * exact. Rows whose values are all zero make no sample; negative values count as zero.
  *
  * Contexts: nogvl, gvl. Reads the store, which its serialiser owns; writes only `out`.
  */
@@ -29,6 +32,9 @@ typedef struct sn_convert_input {
   const uint32_t *locations;        /* raw location id -> location id in `out`; store->location_count entries */
   const sn_thread_summary *threads; /* ascending by number */
   uint32_t thread_count;
+  const uint32_t
+      *label_sets; /* the rows' key.labels -> label set id in `out`, [0] is 0; NULL: the rows' labels are left out */
+  uint32_t label_set_count;
   uint32_t columns; /* bit mask of sn_column: which become sample types, in column order */
   int64_t gc_time;  /* exact total of GC_TIME; negative: the rows stand as they are. Needs GC rows to land on */
 } sn_convert_input;
