@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+# What bin/test runs once the extension is compiled: each test file in a process of its own (a crash or a hang is then
+# one failure, not the end), the C tests, and the other Rubies. Prints what was skipped and why, and the sums.
+require "etc"
+require "json"
+require "rbconfig"
+require "tmpdir"
+
+class Suite
+  ROOT = File.expand_path("../..", __dir__)
+  # Seconds after which a part is taken for hung, and killed.
+  LIMIT = 900
+  MATRIX_LIMIT = 1500
+  MATRIX = %w[3.3 3.4 2.7].freeze
+  # A Ruby of the matrix that cannot be had is a skip; for these it is a failure in CI.
+  MUST_RUN = %w[3.3].freeze
+  UNAVAILABLE = 75 # exit status of bin/matrix
+  SUMS = /^(?:[\w ]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.freeze
+
+  def initialize(words)
+    @words = words
+    @passed = @failed = @skipped = 0
+    @reasons = [] # [where, reason]
+  end
+
+  def run
+    puts "#{RUBY_DESCRIPTION}, #{Etc.nprocessors} processors"
+    Dir.mktmpdir("sonde-test") do |dir|
+      @dir = dir
+      extension_works
+      Dir.chdir(ROOT) { Dir["test/**/*_test.rb"].sort }.each { |file| test_file(file) if wanted?(file) }
+      c_tests if wanted?("test/c/run")
+      matrix if wanted?("matrix")
+    end
+    report
+    @failed.zero? && @passed.positive?
+  end
+
+  private
+
+  def wanted?(name)
+    @words.empty? || @words.any? { |word| name.include?(word) }
+  end
+
+  # Without this, tests that skip where Sonde is not supported would make a broken build look fine.
+  def extension_works
+    code = 'abort Sonde.unsupported_reason.to_s unless Sonde.supported?; print "works"'
+    out, status, seconds = capture(RbConfig.ruby, "-w", "-Ilib", "-rsonde", "-e", code)
+    good = status == 0 && out == "works"
+    count("the extension loads", good ? 1 : 0, good ? 0 : 1, [], seconds, out)
+  end
+
+  def test_file(file)
+    tally = File.join(@dir, "tally.json")
+    File.delete(tally) if File.exist?(tally)
+    out, status, seconds = capture(RbConfig.ruby, "-w", "-Itest", "-Ilib", "test/support/tally.rb", tally, file)
+    result = File.exist?(tally) ? JSON.parse(File.read(tally)) : { "passed" => 0, "failed" => 0, "skips" => [] }
+    failed = result["failed"]
+    failed += 1 if failed.zero? && status != 0 # died
+    # Test files in which nothing is a test would otherwise pass.
+    failed += 1 if failed.zero? && result["passed"].zero? && result["skips"].empty?
+    count(file, result["passed"], failed, result["skips"], seconds, out)
+  end
+
+  def c_tests
+    unless File.exist?(File.join(ROOT, "test/c/run"))
+      return count("test/c/run", 0, 0, [["C tests", "test/c/run does not exist"]], 0, "")
+    end
+
+    out, status, seconds = capture("test/c/run")
+    passed, failed, = sums(out)
+    failed = 1 if status != 0 && failed.zero? || passed.zero?
+    count("test/c/run", passed, failed, [], seconds, out)
+  end
+
+  def matrix
+    unless ENV["SONDE_TEST_MATRIX"] == "1"
+      reason = "SONDE_TEST_MATRIX is not 1 (needs root and debootstrap)"
+      return MATRIX.each { |version| skip("Ruby #{version}", reason) }
+    end
+
+    MATRIX.each { |version| matrix_ruby(version) }
+  end
+
+  def matrix_ruby(version)
+    if RUBY_VERSION.start_with?("#{version}.")
+      return skip("Ruby #{version} in a chroot", "it is the Ruby that already ran")
+    end
+
+    out, status, seconds = capture("bin/matrix", "run", version, "env", "SONDE_TEST_MATRIX=0", "bin/test", *@words,
+                                   limit: MATRIX_LIMIT)
+    return unavailable(version, out) if status == UNAVAILABLE
+
+    passed, failed, skipped = sums(out)
+    failed = 1 if status != 0 && failed.zero? || passed.zero?
+    reasons = out.scan(/^skipped: (.*?): (.*)$/).map { |where, why| ["Ruby #{version}: #{where}", why] }
+    # The inner run names its skips in groups; the number is its own.
+    @skipped += skipped - reasons.size
+    count("Ruby #{version}", passed, failed, reasons, seconds, out)
+  end
+
+  def unavailable(version, out)
+    reason = out.lines.grep(/cannot be had/).last.to_s.strip
+    return skip("Ruby #{version}", reason) unless ENV["CI"] && MUST_RUN.include?(version)
+
+    count("Ruby #{version}", 0, 1, [], 0, out)
+  end
+
+  def skip(where, reason)
+    count(where, 0, 0, [[where, reason]], 0, "")
+  end
+
+  def sums(out)
+    (out.scan(SUMS).last || [0, 0, 0]).map(&:to_i)
+  end
+
+  # Output and exit status (or the signal's name) of a command; a hung one is killed with all its children.
+  def capture(*command, limit: LIMIT)
+    log = File.join(@dir, "log")
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    # bin/test has compiled the extension: tests that need it must not skip.
+    env = { "SONDE_REQUIRE_EXTENSION" => ENV["SONDE_REQUIRE_EXTENSION"] || "1" }
+    pid = Process.spawn(env, *command, chdir: ROOT, in: File::NULL, %i[out err] => log, pgroup: true)
+    status = wait(pid, began + limit)
+    out = File.read(log, encoding: "UTF-8").scrub
+    [out, status, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began]
+  end
+
+  def wait(pid, deadline)
+    loop do
+      _, status = Process.wait2(pid, Process::WNOHANG)
+      return status.exitstatus || "SIG#{Signal.signame(status.termsig)}" if status
+      break if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+
+      sleep 0.02
+    end
+    Process.kill(:KILL, -pid)
+    Process.wait(pid)
+    "hung"
+  end
+
+  def count(name, passed, failed, skips, seconds, out)
+    @passed += passed
+    @failed += failed
+    @skipped += skips.size
+    @reasons.concat(skips)
+    puts format("%-6s %-48s %4d passed%s%s %6.1f s", failed.zero? ? "ok" : "FAILED", name, passed,
+                failed.zero? ? "" : ", #{failed} failed", skips.empty? ? "" : ", #{skips.size} skipped", seconds)
+    puts out.lines.last(200).map { |line| "    #{line}" } unless failed.zero?
+    $stdout.flush
+  end
+
+  def report
+    puts
+    @reasons.group_by(&:last).each do |reason, skips|
+      names = skips.map(&:first)
+      shown = names.size > 3 ? "#{names.first(3).join(", ")} and #{names.size - 3} more" : names.join(", ")
+      puts "skipped: #{shown}: #{reason.gsub(/\s+/, " ")}"
+    end
+    puts "#{@passed} passed, #{@failed} failed, #{@skipped} skipped"
+  end
+end
+
+exit(Suite.new(ARGV).run ? 0 : 1)

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+# Runs one test file for suite.rb, which wants to know afterwards what passed and why something was skipped:
+#   ruby tally.rb TALLY_FILE TEST_FILE
+# Nothing is written where the process dies before its end.
+require "json"
+require "minitest"
+
+class TallyReporter < Minitest::AbstractReporter
+  def initialize(path)
+    super()
+    @path = path
+    @passed = @failed = 0
+    @skips = []
+  end
+
+  def record(result)
+    if result.skipped? then @skips << ["#{result.class_name}##{result.name}", result.failure.message]
+    elsif result.passed? then @passed += 1
+    else @failed += 1
+    end
+  end
+
+  def report
+    File.write(@path, JSON.generate("passed" => @passed, "failed" => @failed, "skips" => @skips))
+  end
+end
+
+tally = ARGV.shift
+file = ARGV.shift
+Minitest.define_singleton_method(:plugin_tally_init) { |_options| reporter << TallyReporter.new(tally) }
+Minitest.extensions << "tally"
+require "minitest/autorun"
+require File.expand_path(file)
