@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+require_relative "../test_helper"
+require "open3"
+require "rbconfig"
+
+# The long forms of both: test/support/stress.rb and test/support/exits.rb with larger numbers.
+class StressTest < Minitest::Test
+  include TestHelper
+
+  def run_support(script, *arguments)
+    out, status = Open3.capture2e(RbConfig.ruby, "-w", "-Ilib", "test/support/#{script}", *arguments, chdir: ROOT, stdin_data: "")
+    assert status.success?, "#{script} #{arguments.join(" ")}: #{status}\n#{out}"
+    out
+  end
+
+  def test_ten_seconds_of_everything_at_once
+    need_extension
+    assert_match(/all right$/, run_support("stress.rb", ENV["SONDE_STRESS_SECONDS"] || "10"))
+  end
+
+  def test_twenty_processes_end_cleanly_while_profiled
+    need_extension
+    assert_match(/20 of 20 clean/, run_support("exits.rb", "20"))
+  end
+end

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+# Many processes that end while they are being profiled, at a random moment and in different ways:
+#   ruby test/support/exits.rb [COUNT [SEED]]
+# Each must end in time, with the status that it would have without Sonde, and without a word on stderr that is not its own.
+require "rbconfig"
+require "tmpdir"
+
+class Exits
+  LIB = File.expand_path("../../lib", __dir__)
+  LIMIT = 30 # seconds
+
+  # Way to end => [Ruby source, expected exit status or signal]
+  WAYS = {
+    "end of the program" => ["", 0],
+    "exit" => ["exit 3", 3],
+    "exit!" => ["exit! 4", 4],
+    "abort" => ["$stderr.reopen(File::NULL); abort 'x'", 1],
+    "exception" => ["$stderr.reopen(File::NULL); raise 'x'", 1],
+    "exit in a thread" => ["Thread.new { exit 5 }; sleep", 5],
+    "exit in at_exit" => ["at_exit { exit 6 }", 6],
+    "work in at_exit" => ["at_exit { work(0.03) }", 0],
+    "stop in at_exit" => ["at_exit { Sonde.stop.to_pprof }", 0],
+    "stopped before" => ["Sonde.stop.to_pprof", 0],
+    "in a profile block" => ["Sonde.profile { exit 7 }", 7],
+    "exec" => ["exec('true')", 0],
+    "SIGTERM" => ["Process.kill(:TERM, $$); sleep", "TERM"],
+    "SIGINT" => ["$stderr.reopen(File::NULL); Process.kill(:INT, $$); sleep", "INT"],
+    "SIGKILL" => ["Process.kill(:KILL, $$); sleep", "KILL"],
+    "SIGHUP" => ["Process.kill(:HUP, $$); sleep", "HUP"],
+    "a forked child" => ["_, s = Process.wait2(fork { work(0.02); exit 8 }); exit s.exitstatus", 8],
+    "a thread blocks" => ["q = Queue.new; Thread.new { begin; q.pop; ensure; work(0.01); end }; sleep 0.005", 0]
+  }.freeze
+
+  PROGRAM = <<~'RUBY'
+    require "sonde"
+    def work(seconds)
+      finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+      Array.new(50) { |i| i.to_s * 3 }.sort.join while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+    end
+    Sonde.start(rate: 1000) or abort "Sonde.start failed: #{Sonde.unsupported_reason}"
+    3.times { Thread.new { loop { work(0.002); sleep 0.001 } } }
+    Thread.new { loop { Thread.new { work(0.001) }.join } }
+    work(Float(ARGV[0]))
+  RUBY
+
+  def initialize(count, seed)
+    @count = count
+    @random = Random.new(seed)
+    @seed = seed
+    @problems = []
+  end
+
+  def run
+    Dir.mktmpdir("sonde-exits") do |dir|
+      @log = File.join(dir, "stderr")
+      ways = WAYS.keys.cycle
+      @count.times { one(ways.next) }
+    end
+    puts @problems.map { |text| "  WRONG: #{text}" }
+    puts "exits: #{@count - @problems.size} of #{@count} clean, seed #{@seed}, #{RUBY_DESCRIPTION}"
+    @problems.empty?
+  end
+
+  private
+
+  def one(way)
+    source, expected = WAYS.fetch(way)
+    after = (@random.rand * 0.08).round(4)
+    pid = Process.spawn(RbConfig.ruby, "-w", "-I#{LIB}", "-e", "#{PROGRAM}#{source}\n", after.to_s,
+                        in: File::NULL, %i[out err] => @log, pgroup: true)
+    seen = wait(pid)
+    said = File.read(@log, encoding: "UTF-8").scrub.strip
+    return if seen == expected && said.empty?
+
+    @problems << "#{way}, after #{after} s: status #{seen.inspect}, not #{expected.inspect}#{"; it said: #{said[0, 2000]}" unless said.empty?}"
+  end
+
+  def wait(pid)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + LIMIT
+    while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+      _, status = Process.wait2(pid, Process::WNOHANG)
+      return status.exitstatus || Signal.signame(status.termsig) if status
+
+      sleep 0.005
+    end
+    Process.kill(:KILL, -pid)
+    Process.wait(pid)
+    "still there after #{LIMIT} s"
+  end
+end
+
+exit(Exits.new(Integer(ARGV[0] || 500), Integer(ARGV[1] || Random.new_seed % 100_000)).run ? 0 : 1) if $PROGRAM_NAME == __FILE__

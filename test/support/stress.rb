@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+# Everything at once, with profiles starting and ending all the time:
+#   ruby -Ilib test/support/stress.rb [SECONDS [SEED]]
+# Every profile is read back. Prints a summary; exit status 1 if something was wrong.
+require "sonde"
+require "timeout"
+require "zlib"
+require_relative "pprof_decoder"
+
+class Stress
+  # What goes on in the application. Each runs in a thread of its own, again and again.
+  module Work
+    module_function
+
+    def compute(random)
+      i = 0
+      i += 1 while i < random.rand(200_000)
+    end
+
+    def allocate(random)
+      Array.new(random.rand(2000)) { |i| "#{i}#{random.rand(1000)}" }.sort.group_by(&:size).map { |k, v| [k, v.join] }.to_h
+    end
+
+    def compress(random)
+      Zlib::Deflate.deflate(random.bytes(random.rand(1 << 18)))
+    end
+
+    def wait(random)
+      sleep(random.rand / 100)
+      Thread.pass
+    end
+
+    def fibers(random)
+      list = Array.new(20) { |i| Fiber.new { |x| 3.times { x = Fiber.yield(x.to_i + i) }; x } }
+      3.times { list.each { |fiber| fiber.resume(random.rand(9)) } }
+      numbers = Enumerator.new { |y| 50.times { |i| y << i } }
+      loop { numbers.next }
+    end
+
+    def exceptions(random)
+      20.times { |depth| catch(:out) { deep(depth) { throw :out if random.rand(2).zero?; raise ArgumentError, "x" } } }
+    rescue ArgumentError
+      deep(random.rand(300)) { nil }
+    end
+
+    def too_deep(_random)
+      endless(0)
+    rescue SystemStackError
+      sleep 0.05 # often enough
+    end
+
+    def time_outs(random)
+      Timeout.timeout(0.003) { random.rand(2).zero? ? sleep(0.01) : compute(random) }
+    rescue Timeout::Error
+      nil
+    end
+
+    # Code that is gone before anybody asks for its name.
+    def evals(random)
+      name = "gone_#{random.rand(1_000_000)}"
+      holder = Class.new { class_eval("def #{name}; 2000.times { |i| i.to_s }; end", "/nowhere/#{name}.rb", 7) }
+      holder.new.send(name)
+      eval("lambda { |x| x * 2 }", binding, "(nowhere)", 1).call(4) # rubocop:disable Style/EvalWithLocation
+      holder.send(:remove_method, name)
+    end
+
+    def threads(random)
+      list = Array.new(5) { |i| Thread.new { Thread.current.name = "short #{i}"; compute(random) } }
+      victim = Thread.new { sleep }
+      victim.report_on_exception = false
+      random.rand(2).zero? ? victim.kill : victim.raise(IOError, "from outside")
+      (list << victim).each { |thread| join(thread) }
+    end
+
+    def collect(random)
+      case random.rand(4)
+      when 0 then GC.start(full_mark: false)
+      when 1 then GC.start
+      when 2 then GC.compact if GC.respond_to?(:compact)
+      end
+      sleep 0.02
+    end
+
+    def join(thread)
+      thread.join
+    rescue IOError
+      nil # that is how it was meant to end
+    end
+
+    def deep(levels, &block)
+      levels.zero? ? block.call : deep(levels - 1, &block)
+    end
+
+    def endless(level)
+      endless(level + 1) + 1
+    end
+  end
+  KINDS = Work.singleton_methods(false) - %i[join deep endless]
+
+  def initialize(seconds, seed)
+    @seconds = seconds
+    @seed = seed
+    @counts = Hash.new(0)
+    @lock = Mutex.new
+    @problems = []
+  end
+
+  def run
+    @deadline = now + @seconds
+    workers = KINDS.each_with_index.map { |kind, i| start(kind.to_s, i) { |random| Work.send(kind, random) } }
+    users = [start("start and stop", 100) { |random| start_and_stop(random) },
+             start("profile", 101) { |random| profile_blocks(random) },
+             start("interrupted", 102) { |random| interrupted(random) }]
+    (workers + users).each(&:join)
+    Sonde.stop
+    summary
+  end
+
+  private
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  def start(name, number)
+    Thread.new do
+      Thread.current.name = name
+      random = Random.new(@seed + number)
+      begin
+        while now < @deadline
+          yield random
+          count(name)
+        end
+      rescue StandardError => e
+        problem("#{name}: #{e.class}: #{e.message} at #{e.backtrace.first}")
+      end
+    end
+  end
+
+  def count(what, by = 1)
+    @lock.synchronize { @counts[what] += by }
+  end
+
+  def problem(text)
+    @lock.synchronize { @problems << text }
+  end
+
+  def start_and_stop(random)
+    modes = [%i[cpu wall], %i[cpu], %i[wall]].sample(random: random)
+    Sonde.start(modes: modes, rate: [10, 100, 1000].sample(random: random), max_frames: [10, 2000].sample(random: random))
+    sleep(random.rand / 5)
+    if random.rand(3).zero?
+      check(Sonde.flush)
+      sleep(random.rand / 20)
+    end
+    Sonde.status
+    check(Sonde.stop)
+  end
+
+  def profile_blocks(random)
+    check(Sonde.profile { check(Sonde.profile { Work.allocate(random) }); Work.wait(random) })
+    catch(:out) { Sonde.profile { throw :out } }
+    Sonde.profile { raise KeyError, "from the block" }
+  rescue KeyError
+    count("blocks left by an exception")
+  end
+
+  # A thread that is in the middle of fetching a profile gets an exception from outside, or is killed.
+  def interrupted(random)
+    victim = Thread.new { 20.times { Sonde.profile { Thread.pass } } }
+    victim.report_on_exception = false
+    sleep(random.rand / 50)
+    random.rand(2).zero? ? victim.kill : victim.raise(IOError, "from outside")
+    Work.join(victim)
+  end
+
+  # nil: another thread has stopped it meanwhile.
+  def check(profile)
+    return if profile.nil?
+
+    samples = PprofDecoder.decode(profile.to_pprof).samples
+    count("profiles")
+    count("stacks read back", samples.size)
+  rescue PprofDecoder::Invalid => e
+    problem("a wrong profile: #{e.message}")
+  end
+
+  def summary
+    problem("no profile was made") if @counts["profiles"].zero?
+    puts "stress: #{@seconds} s, seed #{@seed}, #{RUBY_DESCRIPTION}"
+    @counts.sort.each { |what, times| puts format("  %-28s %d", what, times) }
+    puts @problems.uniq.first(20).map { |text| "  WRONG: #{text}" }
+    puts @problems.empty? ? "stress: all right" : "stress: #{@problems.size} problems"
+    @problems.empty?
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  abort "Sonde does not work here: #{Sonde.unsupported_reason}" unless Sonde.supported?
+  exit(Stress.new(Float(ARGV[0] || 60), Integer(ARGV[1] || Random.new_seed % 100_000)).run ? 0 : 1)
+end
