@@ -35,6 +35,12 @@ module Sonde
       new(Native::Profile.read(bytes))
     end
 
+    # @api private
+    # A profile of nothing at all, to {merge} others into.
+    def self.blank
+      from_pprof("\x32\x00".b) # the string table, with "" as it demands
+    end
+
     # One file may hold several gzip streams, one after the other.
     def self.gunzip(bytes)
       require "zlib"

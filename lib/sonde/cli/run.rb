@@ -1,0 +1,176 @@
+# frozen_string_literal: true
+
+require_relative "command"
+require_relative "child"
+require_relative "run_directory"
+require_relative "../atomic_file"
+
+module Sonde
+  module CLI
+    # sonde run COMMAND...: runs a program, profiles every Ruby process in it, and saves one file.
+    #
+    #  1. Check the options and whether the file can be written, before anything runs.
+    #  2. Run the program, with RUBYOPT and SONDE_RUN_* in its environment (RunDirectory); each Ruby process below writes its
+    #     profile into a private directory at its end (run/recording.rb).
+    #  3. Add those up, compress, save, and tell on stderr. Nothing ever goes to stdout: that is the program's.
+    #  4. End as the program ended.
+    class Run < Command
+      NOT_FOUND = 127
+      NOT_EXECUTABLE = 126
+
+      def usage
+        "run [-o FILE] [--rate HZ] [--modes cpu,wall] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
+      end
+
+      def call(command)
+        usage_error("no command given") if command.empty?
+        configuration = configuration_of_options
+        output = choose_output(command.first)
+        directory = RunDirectory.new([File.dirname(output), Dir.pwd])
+        begin
+          status = run_program(directory, configuration, command)
+          conclude(directory, output, status)
+        ensure
+          directory.remove
+        end
+        Child.end_like(status)
+      end
+
+      private
+
+      def define(parser)
+        parser.separator("\nRuns a program and profiles the Ruby processes in it.\n\nOptions:")
+        parser.on("-o", "--output FILE", "where to save (default: sonde-<command>-<pid>.pb.gz)") { |file| @options[:output] = file }
+        parser.on("--rate HZ", Float, "samples each second (default: 100)") { |rate| @options[:rate] = rate }
+        parser.on("--modes LIST", Array, "what to measure (default: cpu,wall)") { |modes| @options[:modes] = modes.map(&:to_sym) }
+        parser.on("--duration S", Float, "profile so many seconds only; the program goes on") { |s| @options[:duration] = s }
+        parser.on("--delay S", Float, "begin so many seconds after the program") { |s| @options[:delay] = s }
+        parser.on("--quiet", "say nothing at the end") { @options[:quiet] = true }
+      end
+
+      def configuration_of_options
+        %i[duration delay].each do |name|
+          value = @options[name]
+          next if value.nil? || (value.positive? && value.finite?)
+
+          usage_error("wrong option #{name}: #{value} (allowed: more than 0 seconds)")
+        end
+        Configuration.new(**@options.slice(:rate, :modes))
+      rescue ArgumentError => e
+        usage_error(e.message)
+      end
+
+      # A file that was asked for must be writable, or nothing runs. Without a wish, a directory that cannot be written
+      # (a container's, say) is no reason not to run: the file goes elsewhere then.
+      def choose_output(name)
+        return checked(@options[:output]) if @options[:output]
+
+        file = "sonde-#{File.basename(name).gsub(/[^\w.-]/, "_")}-#{Process.pid}.pb.gz"
+        ([Dir.pwd] + RunDirectory.temporary_directories).each do |directory|
+          path = File.join(directory, file)
+          return path if writable?(path)
+        end
+        file
+      end
+
+      def checked(file)
+        path = File.expand_path(file)
+        AtomicFile.check(path)
+        path
+      rescue SystemCallError => e
+        raise Failure.new("cannot write #{file}: #{reason_of(e)}; nothing was run", USAGE)
+      end
+
+      def writable?(path)
+        AtomicFile.check(path)
+        true
+      rescue SystemCallError
+        false
+      end
+
+      def run_program(directory, configuration, command)
+        environment = directory.environment(configuration.modes, configuration.rate, @options[:delay] || 0, @options[:duration] || 0)
+        Child.new.run(environment, command)
+      rescue Errno::ENOENT => e
+        raise Failure.new("cannot run #{command.first}: #{reason_of(e)}", NOT_FOUND)
+      rescue SystemCallError => e
+        raise Failure.new("cannot run #{command.first}: #{reason_of(e)}", NOT_EXECUTABLE)
+      end
+
+      # Nothing that goes wrong here may hide the program's own status.
+      def conclude(directory, output, status)
+        parts = directory.parts
+        return say(nothing_profiled(directory, status)) if parts.empty?
+
+        profile = add_up(parts)
+        path = save(profile, output)
+        report(profile, path, parts.size) unless @options[:quiet] || path.nil?
+      rescue Error, SystemCallError => e
+        complain("the profile is lost: #{e.message}")
+      end
+
+      def nothing_profiled(directory, status)
+        reasons = directory.reasons
+        return "nothing was profiled: #{reasons.join("; ")}" unless reasons.empty?
+        return "nothing was profiled: #{Native.reason}" unless Sonde.supported?
+        return "nothing was profiled: SIG#{Signal.signame(status.termsig)} ended the program at once" if status.signaled?
+
+        "nothing was profiled: no Ruby process wrote a profile (one that ends with exec or exit! writes none)"
+      end
+
+      # One process: its profile as it is. Several: each sample is marked with its process.
+      def add_up(parts)
+        return Profile.from_pprof(parts.first.bytes) if parts.size == 1
+
+        parts.reduce(Profile.blank) { |sum, part| sum.merge(Profile.from_pprof(part.bytes), { "pid" => part.pid.to_s }) }
+      end
+
+      # Answers where the profile is; elsewhere than wished if that became impossible while the program ran.
+      def save(profile, output)
+        profile.save(output)
+        shown(output)
+      rescue SystemCallError => e
+        elsewhere = save_elsewhere(profile, File.basename(output))
+        complain("cannot write #{output}: #{reason_of(e)}; #{elsewhere ? "saved as #{elsewhere}" : "the profile is lost"}")
+        elsewhere
+      end
+
+      def save_elsewhere(profile, name)
+        RunDirectory.temporary_directories.each do |directory|
+          path = File.join(directory, "#{Process.pid}-#{name}")
+          begin
+            profile.save(path)
+            return path
+          rescue SystemCallError
+            next # the next one, then
+          end
+        end
+        nil
+      end
+
+      def report(profile, path, processes)
+        require_relative "run_report"
+        say(RunReport.new(profile, path, processes).lines.join("\n"), prefix: "")
+      end
+
+      def shown(path)
+        File.dirname(path) == Dir.pwd ? File.basename(path) : path
+      end
+
+      def say(text, prefix: "sonde: ")
+        complain(text, prefix: prefix) unless @options[:quiet]
+      end
+
+      def complain(text, prefix: "sonde: ")
+        err.puts "#{prefix}#{text}"
+      rescue SystemCallError, IOError
+        nil # nobody listens
+      end
+
+      # "No such file or directory", without the arguments that Ruby adds.
+      def reason_of(error)
+        error.class.new.message
+      end
+    end
+  end
+end
