@@ -108,7 +108,7 @@ class Stress
 
   def run
     @deadline = now + @seconds
-    workers = KINDS.each_with_index.map { |kind, i| start(kind.to_s, i) { |random| Work.send(kind, random) } }
+    workers = KINDS.each_with_index.map { |kind, i| start(kind.to_s, i) { |random| work(kind, random) } }
     users = [start("start and stop", 100) { |random| start_and_stop(random) },
              start("profile", 101) { |random| profile_blocks(random) },
              start("interrupted", 102) { |random| interrupted(random) }]
@@ -136,6 +136,12 @@ class Stress
         problem("#{name}: #{e.class}: #{e.message} at #{e.backtrace.first}")
       end
     end
+  end
+
+  # With pauses: threads that never let go of the GVL would leave hardly any starts and stops in a minute.
+  def work(kind, random)
+    Work.send(kind, random)
+    sleep(random.rand / 50)
   end
 
   def count(what, by = 1)
