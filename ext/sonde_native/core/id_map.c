@@ -23,7 +23,7 @@ void sn_id_map_destroy(sn_id_map *map) {
 
 sn_status sn_id_map_expect(sn_id_map *map, uint32_t count) {
   sn_assert(map->dense == NULL && map->pair_count == 0);
-  if (count >= (SIZE_MAX < UINT32_MAX ? 0 : UINT32_MAX)) return SN_FULL;
+  if (count >= UINT32_MAX / sizeof(*map->dense)) return SN_FULL;
   const size_t size = ((size_t)count + 1) * sizeof(*map->dense);
   map->dense = sn_memory_alloc(map->memory, size);
   if (map->dense == NULL) return sn_memory_failure(map->memory, size);

@@ -129,15 +129,19 @@ sn_status sn_profile_labels(sn_profile *profile, const sn_label *labels, uint32_
 /* Types and comments --------------------------------------------------------------------------------------------------
  */
 
-sn_status sn_profile_add_type(sn_profile *profile, const char *type, const char *unit, uint32_t *position) {
+sn_status sn_profile_add_type_ids(sn_profile *profile, sn_value_type type, uint32_t *position) {
   if (profile->sample_count > 0 || profile->type_count >= SN_PROFILE_MAX_TYPES) return SN_INVALID;
+  if (type.type >= profile->strings.count || type.unit >= profile->strings.count) return SN_INVALID;
+  profile->types[profile->type_count] = type;
+  *position = profile->type_count++;
+  return SN_OK;
+}
+
+sn_status sn_profile_add_type(sn_profile *profile, const char *type, const char *unit, uint32_t *position) {
   sn_value_type added;
   sn_status status = sn_profile_string(profile, type, strlen(type), &added.type);
   if (status == SN_OK) status = sn_profile_string(profile, unit, strlen(unit), &added.unit);
-  if (status != SN_OK) return status;
-  profile->types[profile->type_count] = added;
-  *position = profile->type_count++;
-  return SN_OK;
+  return status == SN_OK ? sn_profile_add_type_ids(profile, added, position) : status;
 }
 
 int sn_profile_find_type(const sn_profile *profile, const char *type) {

@@ -80,6 +80,8 @@ SN_MUST_USE sn_status sn_profile_stack(sn_profile *profile, const uint32_t *loca
 SN_MUST_USE sn_status sn_profile_labels(sn_profile *profile, const sn_label *labels, uint32_t n, uint32_t *id);
 /* Adds a sample type (only while there are no samples; SN_INVALID otherwise or past the maximum). */
 SN_MUST_USE sn_status sn_profile_add_type(sn_profile *profile, const char *type, const char *unit, uint32_t *position);
+/* The same with string ids. */
+SN_MUST_USE sn_status sn_profile_add_type_ids(sn_profile *profile, sn_value_type type, uint32_t *position);
 SN_MUST_USE sn_status sn_profile_add_comment(sn_profile *profile, const char *text, size_t length);
 /* Adds `values` (type_count of them) to the sample; saturates instead of overflowing. */
 SN_MUST_USE sn_status sn_profile_add_sample(sn_profile *profile, uint32_t stack, uint32_t labels,
