@@ -11,6 +11,9 @@ module Sonde
     TAG = "#{RUBY_VERSION}_#{RUBY_PLATFORM}"
     SUFFIX = RUBY_PLATFORM.include?("darwin") ? "bundle" : "so"
 
+    # Files whose paths begin like this are Sonde's own: where a profile ends inside Sonde, these frames are left out.
+    OWN_FILES = __dir__
+
     @loaded = false
     @reason = nil
 

@@ -1,0 +1,287 @@
+/* Sonde::Native::Profile: a finished profile. Methods are called by any Ruby thread, with the GVL. Encoding, reading, merging and
+ * sorting give the GVL up; meanwhile the object is busy and a second call on it raises. */
+#include <ruby/encoding.h>
+#include <ruby/thread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/pprof_reader.h"
+#include "../core/pprof_writer.h"
+#include "../core/profile_merge.h"
+#include "../core/profile_view.h"
+#include "../collect/collect_flush.h"
+#include "classes.h"
+#include "raise.h"
+
+typedef struct profile_object {
+  sn_profile *profile; /* owned; NULL until it is made */
+  bool busy;
+} profile_object;
+
+static VALUE profile_class;
+
+static void profile_free(void *data) {
+  profile_object *object = data;
+  sn_profile_free(object->profile);
+  free(object);
+}
+
+static size_t profile_size(const void *data) {
+  const profile_object *object = data;
+  return sizeof *object + (object->profile ? atomic_load(&object->profile->memory.used) : 0);
+}
+
+static const rb_data_type_t profile_type = {
+    .wrap_struct_name = "Sonde::Native::Profile",
+    .function = {.dmark = NULL, .dfree = profile_free, .dsize = profile_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE wrap_new(profile_object **object) {
+  profile_object *fresh = calloc(1, sizeof *fresh);
+  if (!fresh) rb_memerror();
+  *object = fresh;
+  return rb_data_typed_object_wrap(profile_class, fresh, &profile_type);
+}
+
+VALUE sn_profile_object(sn_profile *profile) {
+  profile_object *object;
+  VALUE self = wrap_new(&object);
+  object->profile = profile;
+  return self;
+}
+
+static profile_object *get(VALUE self) {
+  profile_object *object = rb_check_typeddata(self, &profile_type);
+  if (!object->profile) rb_raise(sn_error_class, "this profile is empty");
+  if (object->busy) rb_raise(sn_error_class, "another thread is working on this profile");
+  return object;
+}
+
+/* -- work without the GVL ---------------------------------------------------------------------------------------------------- */
+
+typedef struct job {
+  profile_object *object;
+  profile_object *other;
+  sn_status status;
+  bool done;
+  sn_sink sink;
+  sn_memory memory;
+  const uint8_t *bytes;
+  size_t length;
+  char error[120];
+  const char *extra[64];
+  uint32_t extra_count;
+  uint32_t type, limit, count;
+  sn_top_order order;
+  sn_top_entry *entries;
+} job;
+
+/* An interrupt that is pending keeps the VM from giving the GVL up: served first, or the work is done with it. */
+static void run_without_gvl(void *(*function)(void *), job *j) {
+  j->object->busy = true;
+  if (j->other) j->other->busy = true;
+  for (int i = 0; i < 3 && !j->done; i++) rb_thread_call_without_gvl2(function, j, NULL, NULL);
+  if (!j->done) function(j);
+  j->object->busy = false;
+  if (j->other) j->other->busy = false;
+}
+
+static void *encode(void *data) {
+  job *j = data;
+  j->status = sn_pprof_write(j->object->profile, "ruby", &j->sink);
+  j->done = true;
+  return NULL;
+}
+
+static VALUE sink_to_string(VALUE data) {
+  job *j = (job *)data;
+  return rb_str_new((const char *)j->sink.bytes, (long)j->sink.length);
+}
+
+static VALUE destroy_sink(VALUE data) {
+  sn_sink_destroy(&((job *)data)->sink);
+  return Qnil;
+}
+
+/* The bytes of profile.proto, not compressed. */
+static VALUE profile_encode(VALUE self) {
+  job j = {.object = get(self)};
+  sn_memory_init(&j.memory, 0);
+  sn_sink_init(&j.sink, &j.memory);
+  run_without_gvl(encode, &j);
+  if (j.status != SN_OK) {
+    sn_sink_destroy(&j.sink);
+    sn_check(j.status, "encoding a profile");
+  }
+  return rb_ensure(sink_to_string, (VALUE)&j, destroy_sink, (VALUE)&j);
+}
+
+static void *read_bytes(void *data) {
+  job *j = data;
+  j->status = sn_pprof_read(j->object->profile, j->bytes, j->length, j->error, sizeof j->error);
+  j->done = true;
+  return NULL;
+}
+
+/* Profile.read(bytes, memory_limit = 0) */
+static VALUE profile_read(int argc, VALUE *argv, VALUE class) {
+  (void)class;
+  VALUE bytes, limit;
+  rb_scan_args(argc, argv, "11", &bytes, &limit);
+  SN_EXPECT_TYPE(bytes, T_STRING);
+  size_t memory_limit = NIL_P(limit) ? 0 : NUM2SIZET(limit);
+  VALUE frozen = rb_str_new_frozen(bytes); /* nobody may change it while the GVL is away */
+  job j = {.bytes = (const uint8_t *)RSTRING_PTR(frozen), .length = (size_t)RSTRING_LEN(frozen)};
+  VALUE self = wrap_new(&j.object);
+  j.object->profile = sn_profile_new();
+  if (!j.object->profile) rb_memerror();
+  j.object->profile->memory.limit = memory_limit;
+  run_without_gvl(read_bytes, &j);
+  RB_GC_GUARD(frozen);
+  if (j.status == SN_MALFORMED || j.status == SN_TOO_LARGE) {
+    rb_raise(sn_format_error_class, "not a pprof profile: %s", j.error[0] ? j.error : sn_status_text(j.status));
+  }
+  sn_check(j.status, "reading a profile");
+  return self;
+}
+
+static void *merge(void *data) {
+  job *j = data;
+  j->status = sn_profile_merge(j->object->profile, j->other->profile, j->extra, j->extra_count);
+  j->done = true;
+  return NULL;
+}
+
+static int collect_extra(VALUE key, VALUE value, VALUE data) {
+  job *j = (job *)data;
+  SN_EXPECT_TYPE(key, T_STRING);
+  SN_EXPECT_TYPE(value, T_STRING);
+  SN_EXPECT(j->extra_count * 2 + 2 <= SN_ARRAY_LENGTH(j->extra), key, "one of at most 32 labels");
+  j->extra[j->extra_count * 2] = StringValueCStr(key);
+  j->extra[j->extra_count * 2 + 1] = StringValueCStr(value);
+  j->extra_count++;
+  return ST_CONTINUE;
+}
+
+/* Adds another profile; labels: a Hash of Strings for its samples, or nil. Returns self. */
+static VALUE profile_merge(VALUE self, VALUE other, VALUE labels) {
+  job j = {.object = get(self), .other = get(other)};
+  SN_EXPECT(self != other, other, "another profile");
+  if (!NIL_P(labels)) {
+    SN_EXPECT_TYPE(labels, T_HASH);
+    rb_hash_foreach(labels, collect_extra, (VALUE)&j);
+  }
+  run_without_gvl(merge, &j);
+  RB_GC_GUARD(labels);
+  sn_check(j.status, "merging profiles");
+  return self;
+}
+
+/* -- what it says ---------------------------------------------------------------------------------------------------------------- */
+
+static VALUE text(const sn_profile *p, uint32_t id) {
+  size_t length;
+  const char *bytes = sn_string_table_get(&p->strings, id, &length);
+  return rb_enc_str_new(bytes, (long)length, rb_utf8_encoding());
+}
+
+static VALUE profile_sample_types(VALUE self) {
+  const sn_profile *p = get(self)->profile;
+  VALUE types = rb_ary_new();
+  for (uint32_t i = 0; i < p->type_count; i++) {
+    rb_ary_push(types, rb_assoc_new(text(p, p->types[i].type), text(p, p->types[i].unit)));
+  }
+  return types;
+}
+
+static VALUE profile_totals(VALUE self) {
+  const sn_profile *p = get(self)->profile;
+  int64_t totals[SN_PROFILE_MAX_TYPES];
+  sn_profile_totals(p, totals);
+  VALUE hash = rb_hash_new();
+  for (uint32_t i = 0; i < p->type_count; i++) rb_hash_aset(hash, text(p, p->types[i].type), LL2NUM(totals[i]));
+  return hash;
+}
+
+static void *find_top(void *data) {
+  job *j = data;
+  j->status = sn_profile_top(j->object->profile, j->type, j->order, j->entries, j->limit, &j->count);
+  j->done = true;
+  return NULL;
+}
+
+static VALUE top_rows(VALUE data) {
+  job *j = (job *)data;
+  const sn_profile *p = j->object->profile;
+  run_without_gvl(find_top, j);
+  sn_check(j->status, "sorting a profile");
+  VALUE rows = rb_ary_new();
+  for (uint32_t i = 0; i < j->count; i++) {
+    const sn_top_entry *e = &j->entries[i];
+    const sn_function *f = &p->functions[e->function];
+    VALUE row[] = {text(p, f->name), text(p, f->filename), LL2NUM(f->start_line), LL2NUM(e->flat), LL2NUM(e->cumulative)};
+    rb_ary_push(rows, rb_ary_new_from_values(SN_ARRAY_LENGTH(row), row));
+  }
+  return rows;
+}
+
+static VALUE free_entries(VALUE data) {
+  free(((job *)data)->entries);
+  return Qnil;
+}
+
+/* top(type_name, limit, cumulative) -> [[function, file, first line, flat, cumulative], ...] */
+static VALUE profile_top(VALUE self, VALUE type_name, VALUE limit, VALUE cumulative) {
+  enum { LARGEST = 1000000 };
+  job j = {.object = get(self), .order = RTEST(cumulative) ? SN_TOP_BY_CUMULATIVE : SN_TOP_BY_FLAT};
+  SN_EXPECT_TYPE(type_name, T_STRING);
+  SN_EXPECT_TYPE(limit, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(limit) >= 1 && FIX2LONG(limit) <= LARGEST, limit, "between 1 and 1000000");
+  int type = sn_profile_find_type(j.object->profile, StringValueCStr(type_name));
+  SN_EXPECT(type >= 0, type_name, "a sample type of the profile");
+  j.type = (uint32_t)type;
+  j.limit = (uint32_t)FIX2LONG(limit);
+  uint32_t functions = j.object->profile->function_count;
+  if (j.limit > functions) j.limit = functions > 0 ? functions : 1;
+  j.entries = calloc(j.limit, sizeof *j.entries);
+  if (!j.entries) rb_memerror();
+  return rb_ensure(top_rows, (VALUE)&j, free_entries, (VALUE)&j);
+}
+
+static VALUE profile_start_ns(VALUE self) { return LL2NUM(get(self)->profile->time_nanos); }
+
+static VALUE profile_duration_ns(VALUE self) { return LL2NUM(get(self)->profile->duration_nanos); }
+
+static VALUE profile_sample_count(VALUE self) { return UINT2NUM(get(self)->profile->sample_count); }
+
+static VALUE profile_comments(VALUE self) {
+  const sn_profile *p = get(self)->profile;
+  VALUE comments = rb_ary_new();
+  for (uint32_t i = 0; i < p->comment_count; i++) rb_ary_push(comments, text(p, p->comments[i]));
+  return comments;
+}
+
+static VALUE profile_inspect(VALUE self) {
+  const sn_profile *p = get(self)->profile;
+  return rb_sprintf("#<Sonde::Native::Profile %u samples, %u stacks, %u functions, %.3f s>", p->sample_count, p->stacks.count,
+                    p->function_count, (double)p->duration_nanos / 1e9);
+}
+
+void sn_define_profile(VALUE native) {
+  profile_class = rb_define_class_under(native, "Profile", rb_cObject);
+  rb_gc_register_mark_object(profile_class);
+  rb_undef_alloc_func(profile_class); /* neither allocate nor dup can make one without its insides */
+  rb_undef_method(rb_singleton_class(profile_class), "new");
+  rb_define_singleton_method(profile_class, "read", profile_read, -1);
+  rb_define_method(profile_class, "encode", profile_encode, 0);
+  rb_define_method(profile_class, "merge", profile_merge, 2);
+  rb_define_method(profile_class, "sample_types", profile_sample_types, 0);
+  rb_define_method(profile_class, "totals", profile_totals, 0);
+  rb_define_method(profile_class, "top", profile_top, 3);
+  rb_define_method(profile_class, "start_ns", profile_start_ns, 0);
+  rb_define_method(profile_class, "duration_ns", profile_duration_ns, 0);
+  rb_define_method(profile_class, "sample_count", profile_sample_count, 0);
+  rb_define_method(profile_class, "comments", profile_comments, 0);
+  rb_define_method(profile_class, "inspect", profile_inspect, 0);
+}

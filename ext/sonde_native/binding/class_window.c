@@ -1,0 +1,140 @@
+/* Sonde::Native::Window: a consumer of samples, from open to close. Methods are called by any Ruby thread, with the GVL; a flush gives it
+ * up while it works (collect_flush). */
+#include <ruby/encoding.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../collect/collect_engine.h"
+#include "../collect/collect_status.h"
+#include "../os/os_clock.h"
+#include "classes.h"
+#include "raise.h"
+
+static VALUE window_class;
+
+static void window_free(void *data) {
+  sn_window *window = data;
+  sn_engine_abandon(window);
+  sn_profile_free(window->profile);
+  free(window);
+}
+
+static size_t window_size(const void *data) {
+  const sn_window *window = data;
+  return sizeof *window + (window->profile ? atomic_load(&window->profile->memory.used) : 0);
+}
+
+static const rb_data_type_t window_type = {
+    .wrap_struct_name = "Sonde::Native::Window",
+    .function = {.dmark = NULL, .dfree = window_free, .dsize = window_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static sn_window *get(VALUE self) { return rb_check_typeddata(self, &window_type); }
+
+/* -- options ----------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t columns_of_mode(VALUE mode) {
+  SN_EXPECT_TYPE(mode, T_SYMBOL);
+  const uint32_t common = 1u << SN_GC_TIME;
+  if (mode == ID2SYM(rb_intern("cpu"))) return common | 1u << SN_CPU_TIME | 1u << SN_CPU_SAMPLES;
+  if (mode == ID2SYM(rb_intern("wall"))) {
+    uint32_t gvl = sn_engine_measures_gvl_wait() ? 1u << SN_GVL_WAIT_TIME : 0;
+    return common | gvl | 1u << SN_WALL_TIME | 1u << SN_WALL_SAMPLES;
+  }
+  SN_EXPECT(false, mode, ":cpu or :wall");
+  return 0;
+}
+
+static uint32_t columns_of_modes(VALUE modes) {
+  SN_EXPECT_TYPE(modes, T_ARRAY);
+  SN_EXPECT(RARRAY_LEN(modes) > 0, modes, "an Array of at least one mode");
+  uint32_t columns = 0;
+  for (long i = 0; i < RARRAY_LEN(modes); i++) columns |= columns_of_mode(RARRAY_AREF(modes, i));
+  return columns;
+}
+
+static sn_engine_options options_of(VALUE modes, VALUE rate, VALUE max_frames, VALUE memory_limit) {
+  sn_engine_options options = {.columns = columns_of_modes(modes), .rate = NUM2DBL(rate)};
+  SN_EXPECT(options.rate >= 0.1 && options.rate <= 10000.0, rate, "between 0.1 and 10000 Hz");
+  int frames = NUM2INT(max_frames);
+  SN_EXPECT(frames >= 4 && frames <= SN_VM_MAX_FRAMES, max_frames, "between 4 and 16384");
+  options.max_frames = (uint32_t)frames;
+  options.memory_limit = NUM2SIZET(memory_limit);
+  return options;
+}
+
+/* Sonde::Native.open_window(modes, rate, max_frames, memory_limit) */
+static VALUE open_window(VALUE native, VALUE modes, VALUE rate, VALUE max_frames, VALUE memory_limit) {
+  (void)native;
+  sn_engine_options options = options_of(modes, rate, max_frames, memory_limit);
+  sn_window *window = calloc(1, sizeof *window);
+  if (!window) rb_memerror();
+  VALUE self = rb_data_typed_object_wrap(window_class, window, &window_type);
+  const char *problem = sn_engine_open(window, &options);
+  if (problem) rb_raise(sn_error_class, "profiling cannot start: %s", problem);
+  return self;
+}
+
+/* -- taking the profile --------------------------------------------------------------------------------------------------------- */
+
+static void comment(sn_window *window, const char *text) {
+  /* Best effort: a profile without a remark is still a profile. */
+  if (sn_profile_add_comment(window->profile, text, strlen(text)) == SN_NO_MEMORY) return;
+}
+
+static void add_comments(sn_window *window) {
+  char text[200];
+  if (window->failed != SN_OK) {
+    snprintf(text, sizeof text, "incomplete: samples were lost (%s)", sn_status_text(window->failed));
+    comment(window, text);
+  }
+  sn_engine_describe_losses(text, sizeof text);
+  if (text[0]) comment(window, text);
+}
+
+static VALUE take_profile(sn_window *window) {
+  add_comments(window);
+  window->profile->duration_nanos = sn_clock_monotonic() - window->started;
+  VALUE profile = sn_profile_object(window->profile);
+  window->profile = NULL;
+  return profile;
+}
+
+/* The profile so far; a new one begins. nil when the window is closed. */
+static VALUE window_flush(VALUE self) {
+  sn_window *window = get(self);
+  if (!sn_engine_flush(window)) return Qnil;
+  VALUE profile = take_profile(window);
+  sn_check(sn_engine_begin_profile(window), "beginning a profile");
+  return profile;
+}
+
+/* Ends the window; its profile, or nil when it was closed already. */
+static VALUE window_close(VALUE self) {
+  sn_window *window = get(self);
+  if (!sn_engine_close(window)) return Qnil;
+  return take_profile(window);
+}
+
+static VALUE window_closed_p(VALUE self) { return get(self)->open ? Qfalse : Qtrue; }
+
+static VALUE window_inspect(VALUE self) {
+  const sn_window *window = get(self);
+  if (!window->open) return rb_str_new_lit("#<Sonde::Native::Window closed>");
+  return rb_sprintf("#<Sonde::Native::Window open for %.3f s, %u threads, slot %u active, %u samples merged>",
+                    (double)(sn_clock_monotonic() - window->started) / 1e9, atomic_load(&sn_threads.count),
+                    sn_recorder_active(&sn_the_engine.recorder), window->profile ? window->profile->sample_count : 0);
+}
+
+void sn_define_window(VALUE native) {
+  window_class = rb_define_class_under(native, "Window", rb_cObject);
+  rb_gc_register_mark_object(window_class);
+  rb_undef_alloc_func(window_class);
+  rb_undef_method(rb_singleton_class(window_class), "new");
+  rb_define_singleton_method(native, "open_window", open_window, 4);
+  rb_define_method(window_class, "flush", window_flush, 0);
+  rb_define_method(window_class, "close", window_close, 0);
+  rb_define_method(window_class, "closed?", window_closed_p, 0);
+  rb_define_method(window_class, "inspect", window_inspect, 0);
+}

@@ -1,0 +1,75 @@
+/* Sonde::Native's own functions: running?, status, features. Called by any Ruby thread, with the GVL. */
+#include "../collect/collect_engine.h"
+#include "../collect/collect_status.h"
+#include "classes.h"
+
+static VALUE native_running_p(VALUE self) {
+  (void)self;
+  return sn_engine_running() ? Qtrue : Qfalse;
+}
+
+static void put(VALUE hash, const char *key, VALUE value) { rb_hash_aset(hash, ID2SYM(rb_intern(key)), value); }
+
+static VALUE counter(const _Atomic uint64_t *value) {
+  return ULL2NUM(atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)value, memory_order_relaxed));
+}
+
+static VALUE drops(const sn_engine *e) {
+  uint64_t stacks = 0, rows = 0;
+  for (int i = 0; i < 2; i++) {
+    stacks += e->recorder.slots[i].store.overflowed_stacks;
+    rows += e->recorder.slots[i].store.overflowed_rows;
+  }
+  VALUE hash = rb_hash_new();
+  put(hash, "late", counter(&e->counters.late));
+  put(hash, "preempted", counter(&e->counters.preempted));
+  put(hash, "contended", counter(&e->counters.contended));
+  put(hash, "probes_skipped", counter(&e->counters.probes_skipped));
+  put(hash, "truncated_stacks", counter(&e->counters.truncated));
+  put(hash, "overflowed_stacks", ULL2NUM(stacks));
+  put(hash, "overflowed_rows", ULL2NUM(rows));
+  put(hash, "slot_busy", counter(&e->recorder.lock_failures));
+  put(hash, "threads_refused", ULL2NUM(sn_threads.refused));
+  return hash;
+}
+
+static VALUE native_status(VALUE self) {
+  (void)self;
+  const sn_engine *e = &sn_the_engine;
+  VALUE hash = rb_hash_new();
+  put(hash, "running", native_running_p(self));
+  put(hash, "windows", UINT2NUM(sn_engine_window_count()));
+  put(hash, "rate", rb_float_new(e->base_interval_ns ? 1e9 / (double)e->base_interval_ns : 0.0));
+  int64_t interval = atomic_load(&((sn_engine *)(uintptr_t)e)->interval_ns);
+  put(hash, "effective_rate", rb_float_new(interval ? 1e9 / (double)interval : 0.0));
+  put(hash, "threads", UINT2NUM(atomic_load(&sn_threads.count)));
+  put(hash, "instants", counter(&e->counters.instants));
+  put(hash, "jobs", counter(&e->counters.jobs));
+  put(hash, "samples", counter(&e->counters.samples));
+  put(hash, "looks", counter(&e->counters.looks));
+  put(hash, "stretched", counter(&e->counters.stretched));
+  put(hash, "lateness_ns", counter(&e->counters.lateness_ns));
+  put(hash, "drops", drops(e));
+  put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
+  put(hash, "longest_pause_ns", counter(&e->counters.longest_job_ns));
+  put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_ns));
+  put(hash, "memory_bytes", SIZET2NUM(sn_engine_memory()));
+  return hash;
+}
+
+/* Name of each ability -> nil where it works, else the reason why it does not. */
+static VALUE native_features(VALUE self) {
+  (void)self;
+  VALUE hash = rb_hash_new();
+  sn_feature feature;
+  for (uint32_t i = 0; sn_engine_feature(i, &feature); i++) {
+    rb_hash_aset(hash, rb_str_new_cstr(feature.name), feature.reason ? rb_str_new_cstr(feature.reason) : Qnil);
+  }
+  return hash;
+}
+
+void sn_define_module(VALUE native) {
+  rb_define_singleton_method(native, "running?", native_running_p, 0);
+  rb_define_singleton_method(native, "status", native_status, 0);
+  rb_define_singleton_method(native, "features", native_features, 0);
+}

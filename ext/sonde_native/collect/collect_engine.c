@@ -1,0 +1,281 @@
+/* collect_engine: see the header. Called by application threads with the GVL; `after_fork_in_child` by the forking thread inside
+ * fork, `stop_for_good` at the process's end. Lock order: the flush (collect_flush) is the only one. */
+#include "collect_engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+#include "../vm/vm_frame.h"
+#include "../vm/vm_selftest.h"
+#include "../vm/vm_thread.h"
+#include "collect_gc.h"
+#include "collect_sample.h"
+#include "collect_worker.h"
+
+sn_engine sn_the_engine;
+
+static const double DEFAULT_BUDGET = 0.01;
+static bool forked; /* in a child of a process that was profiled: what was inherited is void */
+
+/* -- start and stop ----------------------------------------------------------------------------------------------------------- */
+
+static void pause_engine(void) {
+  atomic_store(&sn_the_engine.enabled, false);
+  sn_worker_stop();
+}
+
+static VALUE seed_all(VALUE unused) {
+  (void)unused;
+  VALUE self = rb_thread_current();
+  VALUE list = sn_vm_thread_list();
+  for (long i = 0; i < RARRAY_LEN(list); i++) {
+    VALUE thread = rb_ary_entry(list, i);
+    bool current = thread == self;
+    sn_sample_seed(thread, current ? sn_os_thread_id() : sn_vm_thread_native_id(thread), current);
+  }
+  RB_GC_GUARD(list);
+  return Qnil;
+}
+
+static void reset_state(const sn_engine_options *options) {
+  sn_engine *e = &sn_the_engine;
+  sn_recorder_reset(&e->recorder);
+  for (int i = 0; i < 2; i++) e->recorder.slots[i].memory.limit = options->memory_limit;
+  memset(&e->counters, 0, sizeof e->counters);
+  atomic_store(&e->running, NULL);
+  atomic_store(&e->tick, 0);
+  e->budget = DEFAULT_BUDGET;
+  e->generation++;
+  e->slot_started = sn_clock_monotonic();
+}
+
+static VALUE begin_collecting(VALUE unused) {
+  sn_gc_begin();
+  sn_vm_events_enable();
+  atomic_store(&sn_the_engine.enabled, true);
+  return seed_all(unused);
+}
+
+static void stop(void) {
+  pause_engine();
+  sn_vm_events_disable();
+  sn_threads_end();
+}
+
+static const char *start(const sn_engine_options *options) {
+  if (forked) {
+    forked = false;
+    sn_vm_thread_after_fork();
+  }
+  sn_threads_begin();
+  reset_state(options);
+  int raised = 0;
+  rb_protect(begin_collecting, Qnil, &raised);
+  int refused = raised ? 0 : sn_worker_start();
+  if (!raised && refused == 0) return NULL;
+  stop();
+  if (raised) rb_jump_tag(raised);
+  return "the system refuses a thread";
+}
+
+/* The union of what all windows ask for. */
+static void apply_options(uint32_t max_frames) {
+  int64_t interval = INT64_MAX;
+  for (const sn_window *w = sn_windows; w; w = w->next) {
+    if (w->interval_ns < interval) interval = w->interval_ns;
+  }
+  if (interval == INT64_MAX) return;
+  sn_the_engine.base_interval_ns = interval;
+  atomic_store(&sn_the_engine.interval_ns, interval);
+  if (max_frames > sn_the_engine.max_frames) sn_the_engine.max_frames = max_frames;
+}
+
+/* -- windows ------------------------------------------------------------------------------------------------------------------ */
+
+static void link_window(sn_window *window) {
+  window->open = true;
+  window->next = sn_windows;
+  sn_windows = window;
+}
+
+static void unlink_window(sn_window *window) {
+  window->open = false;
+  for (sn_window **at = &sn_windows; *at; at = &(*at)->next) {
+    if (*at != window) continue;
+    *at = window->next;
+    return;
+  }
+}
+
+/* The types that the window's modes ask for, so that a merge takes these and no others. */
+static sn_status prepare_profile(sn_window *window) {
+  static const struct {
+    const char *type, *unit;
+  } columns[] = {
+#define X(symbol, type, unit) {type, unit},
+      SN_COLUMNS(X)
+#undef X
+  };
+  sn_profile *p = sn_profile_new();
+  if (!p) return SN_NO_MEMORY;
+  window->profile = p;
+  sn_status status = SN_OK;
+  uint32_t position;
+  for (uint32_t i = 0; i < SN_COLUMN_COUNT && status == SN_OK; i++) {
+    if (window->columns >> i & 1) status = sn_profile_add_type(p, columns[i].type, columns[i].unit, &position);
+  }
+  if (status != SN_OK) return status;
+  uint32_t preferred = window->columns >> SN_CPU_TIME & 1 ? SN_CPU_TIME : SN_WALL_TIME;
+  status = sn_profile_string(p, columns[preferred].type, strlen(columns[preferred].type), &p->period_type.type);
+  if (status == SN_OK) status = sn_profile_string(p, "nanoseconds", 11, &p->period_type.unit);
+  p->default_type = p->period_type.type;
+  p->period = window->interval_ns;
+  p->time_nanos = window->started_real;
+  return status;
+}
+
+sn_status sn_engine_begin_profile(sn_window *window) {
+  window->started_real = sn_clock_realtime();
+  window->started = sn_clock_monotonic();
+  window->failed = SN_OK;
+  return prepare_profile(window);
+}
+
+typedef struct open_request {
+  sn_window *window;
+  const sn_engine_options *options;
+  const char *problem;
+} open_request;
+
+static VALUE open_body(VALUE data) {
+  open_request *request = (open_request *)data;
+  sn_window *window = request->window;
+  window->columns = request->options->columns;
+  window->interval_ns = (int64_t)(1e9 / request->options->rate);
+  if (sn_windows) {
+    sn_flush();
+  } else {
+    sn_the_engine.max_frames = request->options->max_frames;
+    sn_the_engine.base_interval_ns = window->interval_ns;
+    atomic_store(&sn_the_engine.interval_ns, window->interval_ns);
+    request->problem = start(request->options);
+  }
+  if (!request->problem && sn_engine_begin_profile(window) != SN_OK) {
+    if (!sn_windows) stop();
+    request->problem = "no memory for a profile";
+  }
+  if (request->problem) return Qnil;
+  link_window(window);
+  apply_options(request->options->max_frames);
+  return Qnil;
+}
+
+static VALUE end_body(VALUE unused) {
+  (void)unused;
+  sn_flush_end();
+  return Qnil;
+}
+
+const char *sn_engine_open(sn_window *window, const sn_engine_options *options) {
+  if (!sn_flush_begin()) return "a flush is under way in this very thread";
+  open_request request = {.window = window, .options = options};
+  rb_ensure(open_body, (VALUE)&request, end_body, Qnil);
+  return request.problem;
+}
+
+static VALUE flush_body(VALUE data) {
+  sn_window *window = (sn_window *)data;
+  if (!window->open) return Qfalse;
+  sn_flush();
+  return Qtrue;
+}
+
+bool sn_engine_flush(sn_window *window) {
+  if (!sn_flush_begin()) return false;
+  return RTEST(rb_ensure(flush_body, (VALUE)window, end_body, Qnil));
+}
+
+static VALUE close_end(VALUE data) {
+  sn_window *window = (sn_window *)data;
+  if (window->open) {
+    unlink_window(window);
+    if (sn_windows) {
+      apply_options(0);
+    } else {
+      stop();
+    }
+  }
+  sn_flush_end();
+  return Qnil;
+}
+
+bool sn_engine_close(sn_window *window) {
+  if (!sn_flush_begin()) return false;
+  return RTEST(rb_ensure(flush_body, (VALUE)window, close_end, (VALUE)window));
+}
+
+void sn_engine_abandon(sn_window *window) {
+  if (!window->open) return;
+  unlink_window(window);
+  if (!sn_windows) pause_engine(); /* the hooks stay until the next start; entries too */
+}
+
+bool sn_engine_running(void) { return sn_windows != NULL; }
+
+/* -- fork and exit ------------------------------------------------------------------------------------------------------------ */
+
+/* Only plain stores: other threads of the parent may have been anywhere. */
+static void after_fork_in_child(void) {
+  atomic_store(&sn_the_engine.enabled, false);
+  sn_worker_forget();
+  for (sn_window *w = sn_windows; w; w = w->next) w->open = false;
+  sn_windows = NULL;
+  sn_flush_end();
+  forked = true;
+}
+
+static void stop_for_good(VALUE unused) {
+  (void)unused;
+  pause_engine();
+}
+
+/* Collected only when the VM goes down, even where no end proc ran: nobody may trigger a job after that. */
+static void guard_free(void *unused) {
+  (void)unused;
+  pause_engine();
+}
+
+static const rb_data_type_t guard_type = {
+    .wrap_struct_name = "Sonde::Native::Guard",
+    .function = {.dmark = NULL, .dfree = guard_free, .dsize = NULL},
+};
+
+const char *sn_engine_init(const char *own_directory, size_t own_directory_length) {
+  sn_engine *e = &sn_the_engine;
+  e->stack = malloc(sizeof *e->stack);
+  if (!e->stack || !sn_threads_init() || sn_recorder_init(&e->recorder, 0) != SN_OK) return "no memory";
+  static const sn_vm_callbacks callbacks = {.job = sn_sample_job,
+                                            .resumed = sn_sample_resumed,
+                                            .suspended = sn_sample_suspended,
+                                            .ready = sn_sample_ready,
+                                            .exited = sn_sample_exited,
+                                            .begun = sn_sample_begun,
+                                            .gc_enter = sn_gc_enter,
+                                            .gc_exit = sn_gc_exit};
+  const char *problem = sn_vm_thread_init();
+  if (problem) return problem;
+  problem = sn_vm_selftest_run();
+  if (problem) return problem;
+  problem = sn_vm_events_init(&callbacks);
+  if (problem) return problem;
+  sn_vm_frame_init();
+  sn_sample_set_own_directory(own_directory, own_directory_length);
+  sn_flush_init();
+  rb_gc_register_mark_object(rb_data_typed_object_wrap(0, e, &guard_type));
+  pthread_atfork(NULL, NULL, after_fork_in_child);
+  rb_set_end_proc(stop_for_good, Qnil);
+  return NULL;
+}

@@ -1,0 +1,347 @@
+/* collect_flush: see the header. Called by the thread that opens, flushes or closes a window, in ordinary Ruby context. The
+ * list of windows and everything static here belongs to the GVL, but for `work`, which its flush owns. */
+#include "collect_flush.h"
+
+#include <ruby/encoding.h>
+#include <ruby/thread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/profile_merge.h"
+#include "../core/raw_convert.h"
+#include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+#include "../vm/vm_frame.h"
+#include "../vm/vm_thread.h"
+#include "collect_gc.h"
+#include "collect_sample.h"
+
+sn_window *sn_windows;
+
+typedef struct thread_note {
+  VALUE thread;
+  uint32_t number;
+  uint32_t fallback;
+  int64_t cpu_time;
+  pid_t tid;
+  uint32_t name; /* string id in the profile */
+} thread_note;
+
+/* One flush's state; there is one flush at a time. */
+typedef struct flush_work {
+  sn_raw_store *store; /* flipped, locked; NULL before and after */
+  thread_note *threads;
+  uint32_t thread_count;
+  int64_t gc_time;
+  int64_t started_real, duration;
+  sn_profile profile;
+  bool has_profile;
+  uint32_t *locations;
+  uint32_t location_capacity;
+  uint32_t next_location;
+  sn_thread_summary *summaries;
+  char (*ids)[24];
+  sn_status status;
+} flush_work;
+
+static flush_work work;
+static VALUE flushing_thread = Qfalse;
+
+sn_profile *sn_profile_new(void) {
+  sn_profile *profile = malloc(sizeof *profile);
+  if (profile && sn_profile_init(profile, 0) == SN_OK) return profile;
+  free(profile);
+  return NULL;
+}
+
+void sn_profile_free(sn_profile *profile) {
+  if (!profile) return;
+  sn_profile_destroy(profile);
+  free(profile);
+}
+
+/* -- marking: frames of both slots, threads of the registry, threads of the flush ------------------------------------------- */
+
+static void mark_store(const sn_raw_store *store) {
+  uint32_t count = atomic_load_explicit(&store->location_count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; i++) {
+    const sn_raw_location *location = &store->locations[i];
+    if (location->frame < SN_FRAME_FIRST_REAL) continue;
+    rb_gc_mark((VALUE)location->frame);
+    if (location->aux) rb_gc_mark((VALUE)location->aux);
+  }
+}
+
+static void mark_all(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 2; i++) mark_store(&sn_the_engine.recorder.slots[i].store);
+  sn_threads_mark();
+  for (uint32_t i = 0; i < work.thread_count; i++) rb_gc_mark(work.threads[i].thread);
+  rb_gc_mark(flushing_thread);
+}
+
+/* Not write-barrier protected on purpose: the VM then marks it again at the end of an incremental marking, so frames may be
+ * added at any time. rb_gc_mark pins: the tables are keyed by address. */
+static const rb_data_type_t marker_type = {
+    .wrap_struct_name = "Sonde::Native::Marker",
+    .function = {.dmark = mark_all, .dfree = NULL, .dsize = NULL},
+};
+
+void sn_flush_init(void) {
+  VALUE marker = rb_data_typed_object_wrap(0, &work, &marker_type);
+  rb_gc_register_mark_object(marker);
+}
+
+/* -- one flush at a time ---------------------------------------------------------------------------------------------------- */
+
+bool sn_flush_begin(void) {
+  VALUE self = rb_thread_current();
+  while (flushing_thread != Qfalse) {
+    if (flushing_thread == self) return false;
+    rb_thread_wait_for((struct timeval){.tv_sec = 0, .tv_usec = 500});
+  }
+  flushing_thread = self;
+  return true;
+}
+
+void sn_flush_end(void) { flushing_thread = Qfalse; }
+
+/* -- step 1: settle and flip -------------------------------------------------------------------------------------------------- */
+
+static void settle_entry(sn_thread *t, VALUE self, int64_t now) {
+  thread_note *note = &work.threads[work.thread_count];
+  uint32_t fallback = 0;
+  *note = (thread_note){.thread = t->thread, .number = t->number, .tid = atomic_load(&t->tid)};
+  note->cpu_time = sn_sample_settle(t, now, t->thread == self, &fallback);
+  note->fallback = fallback;
+  work.thread_count++;
+}
+
+static bool may_release(const sn_thread *t) {
+  return atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD &&
+         !atomic_load_explicit(&t->listed, memory_order_acquire);
+}
+
+static void settle_all(int64_t now) {
+  VALUE self = rb_thread_current();
+  uint32_t i = 0;
+  while (i < atomic_load(&sn_threads.count)) {
+    sn_thread *t = atomic_load(&sn_threads.entries[i]);
+    settle_entry(t, self, now);
+    if (may_release(t)) {
+      sn_thread_release(t); /* the last entry moves here */
+    } else {
+      i++;
+    }
+  }
+}
+
+static int by_number(const void *a, const void *b) {
+  uint32_t x = ((const thread_note *)a)->number, y = ((const thread_note *)b)->number;
+  return (x > y) - (x < y);
+}
+
+static void settle_and_flip(void) {
+  sn_engine *e = &sn_the_engine;
+  int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
+  uint32_t room = atomic_load(&sn_threads.count);
+  work.threads = calloc(room ? room : 1, sizeof *work.threads);
+  if (!work.threads) rb_memerror();
+  int64_t now = sn_clock_monotonic();
+  settle_all(now);
+  work.gc_time = sn_gc_settle(gc_total);
+  work.duration = now - e->slot_started;
+  work.started_real = sn_clock_realtime() - work.duration;
+  e->slot_started = now;
+  e->generation++;
+  work.store = sn_recorder_flip(&e->recorder);
+  sn_count_max(&e->counters.longest_flush_ns, (uint64_t)(sn_clock_monotonic() - now));
+  qsort(work.threads, work.thread_count, sizeof *work.threads, by_number);
+}
+
+/* -- step 2: names -------------------------------------------------------------------------------------------------------------- */
+
+static sn_status intern_string(VALUE string, uint32_t *id) {
+  return sn_profile_string(&work.profile, RSTRING_PTR(string), (size_t)RSTRING_LEN(string), id);
+}
+
+static const char *special_name(const sn_raw_location *location, char *buffer, size_t size) {
+  switch (location->frame) {
+    case SN_FRAME_OVERFLOW:
+      return "(overflow)";
+    case SN_FRAME_NATIVE:
+      return "(native code)";
+    case SN_FRAME_NOT_SAMPLED:
+      return "(not sampled)";
+    case SN_FRAME_GC:
+      return "(garbage collection)";
+    case SN_FRAME_OMITTED:
+      snprintf(buffer, size, location->line == 1 ? "(1 frame omitted)" : "(%d frames omitted)", (int)location->line);
+      return buffer;
+    default:
+      return "(unknown)";
+  }
+}
+
+static sn_status add_location(const char *name, size_t length, uint32_t file, int64_t first_line, int64_t line, uint32_t *id) {
+  sn_function function = {.filename = file, .start_line = first_line};
+  sn_status status = sn_profile_string(&work.profile, name, length, &function.name);
+  sn_location location = {.line = line};
+  if (status == SN_OK) status = sn_profile_function(&work.profile, function, &location.function);
+  if (status == SN_OK) status = sn_profile_location(&work.profile, location, id);
+  return status;
+}
+
+static sn_status name_special(const sn_raw_location *location, uint32_t *id) {
+  char buffer[40];
+  const char *name = special_name(location, buffer, sizeof buffer);
+  return add_location(name, strlen(name), 0, 0, 0, id);
+}
+
+static sn_status name_location(const sn_raw_location *location, uint32_t *id) {
+  if (location->frame < SN_FRAME_FIRST_REAL) return name_special(location, id);
+  sn_vm_frame_text text;
+  sn_vm_frame_describe(location->frame, location->aux, &text);
+  uint32_t file;
+  sn_status status = intern_string(text.path, &file);
+  /* The VM knows no line for a top frame entered from compiled code: the method's first one is true at least. */
+  int64_t line = location->line > 0 ? location->line : text.first_line;
+  if (status == SN_OK) status = add_location(text.name, text.name_length, file, text.first_line, line, id);
+  RB_GC_GUARD(text.path);
+  return status;
+}
+
+enum { NAMES_IN_A_BATCH = 128 };
+
+static void name_some(void) {
+  uint32_t count = atomic_load(&work.store->location_count);
+  uint32_t end = work.next_location + NAMES_IN_A_BATCH < count ? work.next_location + NAMES_IN_A_BATCH : count;
+  while (work.next_location < end && work.status == SN_OK) {
+    uint32_t i = work.next_location;
+    work.status = name_location(&work.store->locations[i], &work.locations[i]);
+    work.next_location++;
+  }
+}
+
+static void name_frames(void) {
+  uint32_t count = atomic_load(&work.store->location_count);
+  work.locations = calloc(count ? count : 1, sizeof *work.locations);
+  if (!work.locations) rb_memerror();
+  while (work.next_location < count && work.status == SN_OK) {
+    name_some();
+    if (work.next_location < count) rb_thread_schedule();
+  }
+}
+
+static void name_threads(void) {
+  for (uint32_t i = 0; i < work.thread_count && work.status == SN_OK; i++) {
+    VALUE name = sn_vm_thread_name(work.threads[i].thread);
+    work.status = intern_string(name, &work.threads[i].name);
+    RB_GC_GUARD(name);
+  }
+}
+
+/* -- step 3: rows to samples -------------------------------------------------------------------------------------------------- */
+
+static sn_status fill_summaries(void) {
+  work.summaries = calloc(work.thread_count ? work.thread_count : 1, sizeof *work.summaries);
+  work.ids = calloc(work.thread_count ? work.thread_count : 1, sizeof *work.ids);
+  if (!work.summaries || !work.ids) return SN_NO_MEMORY;
+  for (uint32_t i = 0; i < work.thread_count; i++) {
+    const thread_note *note = &work.threads[i];
+    sn_thread_summary *s = &work.summaries[i];
+    s->number = note->number;
+    s->fallback_stack = note->fallback;
+    s->cpu_time = note->cpu_time;
+    s->id = work.ids[i];
+    s->id_length = (size_t)snprintf(work.ids[i], sizeof work.ids[i], "%d", (int)note->tid);
+    s->name = sn_string_table_get(&work.profile.strings, note->name, &s->name_length);
+  }
+  return SN_OK;
+}
+
+static uint32_t all_columns(void) {
+  uint32_t columns = 0;
+  for (const sn_window *w = sn_windows; w; w = w->next) columns |= w->columns;
+  return columns;
+}
+
+static sn_status convert(uint32_t columns) {
+  sn_status status = fill_summaries();
+  if (status != SN_OK) return status;
+  sn_convert_input input = {.store = work.store,
+                            .locations = work.locations,
+                            .threads = work.summaries,
+                            .thread_count = work.thread_count,
+                            .columns = columns,
+                            .gc_time = work.gc_time};
+  return sn_raw_convert(&input, &work.profile);
+}
+
+typedef struct merge_request {
+  uint32_t columns;
+  sn_window *windows; /* nobody opens or closes one during a flush */
+} merge_request;
+
+static void merge_into(sn_window *window) {
+  if (window->failed != SN_OK || !window->profile) return;
+  window->failed = sn_profile_merge(window->profile, &work.profile, NULL, 0);
+}
+
+static void *convert_and_merge(void *data) {
+  merge_request *request = data;
+  work.status = convert(request->columns);
+  if (work.status != SN_OK) return NULL;
+  work.profile.time_nanos = work.started_real;
+  work.profile.duration_nanos = work.duration;
+  for (sn_window *w = request->windows; w; w = w->next) merge_into(w);
+  return request; /* not NULL: it ran */
+}
+
+/* The VM refuses to let go of the GVL while an interrupt is pending that may not be served yet; then the work is done with it. */
+static void without_gvl(void *(*function)(void *), void *data) {
+  enum { TRIES = 3 };
+  for (int i = 0; i < TRIES; i++) {
+    if (rb_thread_call_without_gvl2(function, data, NULL, NULL)) return;
+    if (work.status != SN_OK) return;
+  }
+  function(data);
+}
+
+/* -- all of it ------------------------------------------------------------------------------------------------------------------ */
+
+static VALUE run_flush(VALUE unused) {
+  (void)unused;
+  settle_and_flip();
+  work.status = sn_profile_init(&work.profile, 0);
+  work.has_profile = work.status == SN_OK;
+  if (work.status == SN_OK) name_frames();
+  if (work.status == SN_OK) name_threads();
+  merge_request request = {.columns = all_columns(), .windows = sn_windows};
+  if (work.status == SN_OK) without_gvl(convert_and_merge, &request);
+  return Qnil;
+}
+
+static VALUE end_flush(VALUE unused) {
+  (void)unused;
+  if (work.has_profile) sn_profile_destroy(&work.profile);
+  if (work.store) sn_recorder_release(&sn_the_engine.recorder, work.store);
+  free(work.threads);
+  free(work.locations);
+  free(work.summaries);
+  free(work.ids);
+  sn_status status = work.status;
+  memset(&work, 0, sizeof work);
+  work.status = status;
+  return Qnil;
+}
+
+void sn_flush(void) {
+  memset(&work, 0, sizeof work);
+  rb_ensure(run_flush, Qnil, end_flush, Qnil);
+  if (work.status == SN_OK) return;
+  /* The samples of this flush are lost: every window says so. */
+  for (sn_window *w = sn_windows; w; w = w->next) {
+    if (w->failed == SN_OK) w->failed = work.status;
+  }
+}

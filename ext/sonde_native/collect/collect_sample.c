@@ -1,0 +1,400 @@
+/* collect_sample: see the header. Runs on application threads, with the GVL (sn_sample_ready and sn_sample_exited excepted:
+ * they only store into the thread's entry). Takes no lock but the bounded try on a thread's due and the slot's own. */
+#include "collect_sample.h"
+
+#include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+#include "../vm/vm_features.h"
+#include "../vm/vm_thread.h"
+#include "collect_stack.h"
+#include "collect_worker.h"
+
+enum {
+  DUE_ATTEMPTS = 200,
+  /* A thread whose clock stands below this when it first runs was born with its native thread: all of it is its own. */
+  NEWBORN_CPU_NS = 5000000
+};
+
+static const char *own_directory = "";
+static size_t own_directory_length;
+
+void sn_sample_set_own_directory(const char *path, size_t length) {
+  own_directory = path;
+  own_directory_length = length;
+}
+
+/* -- rows -------------------------------------------------------------------------------------------------------------- */
+
+static sn_row *row_of(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state) {
+  sn_row_key key = {.stack = stack, .thread = t->number, .labels = 0, .state = (uint32_t)state};
+  return sn_raw_store_row(store, key);
+}
+
+static void book_wall(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state, int64_t ns,
+                      int64_t samples) {
+  if (ns <= 0) return;
+  sn_row *row = row_of(store, t, stack, state);
+  row->values[SN_WALL_TIME] += ns;
+  row->values[SN_WALL_SAMPLES] += samples;
+}
+
+static void book_cpu(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state, bool gc,
+                     int64_t weight, int64_t samples) {
+  if (weight <= 0) return;
+  sn_row *row = row_of(store, t, stack, state);
+  row->values[SN_CPU_TIME] += weight;
+  row->values[SN_CPU_SAMPLES] += samples;
+  if (gc) row->values[SN_GC_TIME] += weight;
+}
+
+static void remember_stack(sn_thread *t, uint32_t stack, bool burning) {
+  t->last_stack = stack;
+  t->last_generation = sn_the_engine.generation;
+  if (!burning) return;
+  t->burn_stack = stack;
+  t->burn_generation = sn_the_engine.generation;
+  if (t->seen) return;
+  t->seen = true;
+  sn_worker_unseen_stops();
+}
+
+static int64_t ticks_since(sn_thread *t) {
+  uint64_t tick = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
+  uint64_t since = tick - t->tick_booked;
+  t->tick_booked = tick;
+  return (int64_t)since;
+}
+
+static void count_time(int64_t began) {
+  uint64_t took = (uint64_t)(sn_clock_monotonic() - began);
+  sn_count(&sn_the_engine.counters.job_ns, took);
+  sn_count_max(&sn_the_engine.counters.longest_job_ns, took);
+}
+
+/* -- instants at which the thread had the GVL ---------------------------------------------------------------------------- */
+
+static bool take_due(sn_thread *t, sn_due *taken) {
+  if (!sn_due_try_lock(&t->due, DUE_ATTEMPTS)) {
+    sn_count(&sn_the_engine.counters.contended, 1);
+    return false;
+  }
+  bool pending = t->due.pending;
+  *taken = t->due;
+  t->due.pending = false;
+  t->due.look = false;
+  for (int i = 0; i < 2; i++) t->due.confirmed[i] = t->due.confirmed_count[i] = 0;
+  sn_due_unlock(&t->due);
+  return pending;
+}
+
+/* The last instant is judged here, the earlier ones were by the worker. */
+static bool burned(const sn_due *due, int64_t now, int64_t cpu) { return (cpu - due->cpu) * 2 >= now - due->instant; }
+
+static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, bool last_in_gc, bool burning) {
+  sn_thread_state state = due->native ? SN_STATE_NATIVE : SN_STATE_RUNNING;
+  int64_t weight[2] = {due->confirmed[0], due->confirmed[1]};
+  int64_t count[2] = {due->confirmed_count[0], due->confirmed_count[1]};
+  if (burning && !due->look) {
+    weight[last_in_gc] += due->gap;
+    count[last_in_gc]++;
+  }
+  uint32_t stack = sn_stack_intern(store, false);
+  uint32_t gc_stack = weight[1] > 0 || last_in_gc ? sn_stack_intern(store, true) : stack;
+  book_cpu(store, t, stack, state, false, weight[0], count[0]);
+  book_cpu(store, t, gc_stack, state, true, weight[1], count[1]);
+  if (due->look) {
+    if (burning) remember_stack(t, stack, true);
+    return;
+  }
+  book_wall(store, t, last_in_gc ? gc_stack : stack, state, due->instant - t->wall_booked, ticks_since(t));
+  if (due->instant > t->wall_booked) t->wall_booked = due->instant;
+  remember_stack(t, last_in_gc ? gc_stack : stack, burning || weight[0] > 0);
+}
+
+void sn_sample_serve(sn_thread *t, sn_serve_as as) {
+  sn_due due;
+  if (!take_due(t, &due)) return;
+  int64_t now = sn_clock_monotonic();
+  int64_t cpu = sn_clock_thread_cpu();
+  bool burning = burned(&due, now, cpu);
+  if (!burning) sn_count(&sn_the_engine.counters.preempted, 1);
+  bool in_gc = as == SN_SERVE_GC || (as == SN_SERVE_AS_SEEN && due.in_gc);
+  sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
+  if (store) {
+    sn_stack_walk_current();
+    book_plain(store, t, &due, in_gc, burning);
+    sn_recorder_leave(&sn_the_engine.recorder, store);
+    sn_count(&sn_the_engine.counters.samples, 1);
+  }
+  count_time(now);
+}
+
+/* -- threads beginning ---------------------------------------------------------------------------------------------------- */
+
+static void begin(sn_thread *t, bool newborn) {
+  int64_t cpu = sn_clock_thread_cpu();
+  t->wall_booked = sn_clock_monotonic();
+  t->tick_booked = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
+  t->cpu_flushed = newborn && !SN_VM_REUSES_NATIVE_THREADS && cpu < NEWBORN_CPU_NS ? 0 : cpu;
+  atomic_store_explicit(&t->tid, sn_os_thread_id(), memory_order_release);
+}
+
+/* A thread that lets the GVL go this often before it is seen is no short-lived one. */
+static void want_look(sn_thread *t) {
+  enum { UNSEEN_RUNS = 8 };
+  if (++t->unseen_runs > UNSEEN_RUNS) {
+    t->seen = true;
+  } else {
+    sn_worker_unseen_runs();
+  }
+}
+
+/* A thread that was there when the engine started, but had not run yet. */
+static void complete(sn_thread *t) {
+  if (SN_LIKELY(atomic_load_explicit(&t->tid, memory_order_relaxed) != 0)) return;
+  atomic_store_explicit(&t->tid, sn_os_thread_id(), memory_order_release);
+}
+
+/* The calling thread's entry, made when it has none; NULL for threads of other Ractors. */
+static sn_thread *own_entry(VALUE thread) {
+  sn_thread *t = sn_thread_of(thread);
+  if (SN_LIKELY(t != NULL)) {
+    complete(t);
+    return t;
+  }
+  if (!sn_vm_thread_in_main_ractor()) return NULL;
+  t = sn_thread_register(thread);
+  if (t) begin(t, true);
+  return t;
+}
+
+void sn_sample_seed(VALUE thread, pid_t tid, bool current) {
+  sn_thread *t = sn_thread_of(thread) ? NULL : sn_thread_register(thread);
+  if (!t) return;
+  t->seen = true;
+  t->wall_booked = sn_clock_monotonic();
+  t->tick_booked = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
+  atomic_store_explicit(&t->tid, tid, memory_order_release);
+  if (!sn_clock_cpu_of(tid, &t->cpu_flushed)) t->cpu_flushed = 0;
+  atomic_store_explicit(&t->phase, current ? SN_PHASE_RUNNING : SN_PHASE_SUSPENDED, memory_order_release);
+  if (current) {
+    t->ran = true;
+    atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
+  } else {
+    sn_worker_watch(t); /* it may be burning CPU in C code right now */
+  }
+}
+
+void sn_sample_begun(VALUE thread) {
+  sn_thread *t = own_entry(thread);
+  if (t) t->ran = true;
+}
+
+/* -- back on the GVL -------------------------------------------------------------------------------------------------------- */
+
+/* Weight of instants at which the thread, off the GVL, proved to burn CPU; judged up to the moment it wanted the GVL. */
+static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *count) {
+  sn_due due;
+  if (!take_due(t, &due) || due.look) return 0;
+  int64_t weight = due.confirmed[0] + due.confirmed[1];
+  *count = due.confirmed_count[0] + due.confirmed_count[1];
+  if (due.instant < until && burned(&due, until, cpu)) {
+    weight += due.gap;
+    *count += 1;
+  }
+  return weight;
+}
+
+typedef struct off_gvl {
+  int64_t blocked;  /* wall time not booked yet: until it wanted the GVL, */
+  int64_t waiting;  /* and since */
+  int64_t gvl_wait; /* exact wait to book now */
+  int64_t weight;   /* CPU weight of native code */
+  int64_t weight_count;
+  int64_t ticks;
+} off_gvl;
+
+/* The stack that was read last is the one the thread was off the GVL with. */
+static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) {
+  uint32_t stack = sn_stack_intern(store, false);
+  int64_t native = off->weight < off->blocked ? off->weight : off->blocked;
+  int64_t blocked_ticks = off->waiting > off->blocked ? 0 : off->ticks;
+  book_cpu(store, t, stack, SN_STATE_NATIVE, false, off->weight, off->weight_count);
+  book_wall(store, t, stack, SN_STATE_NATIVE, native, native > 0 ? off->weight_count : 0);
+  book_wall(store, t, stack, SN_STATE_BLOCKED, off->blocked - native,
+            blocked_ticks > off->weight_count ? blocked_ticks - off->weight_count : 0);
+  book_wall(store, t, stack, SN_STATE_GVL_WAIT, off->waiting, off->ticks - blocked_ticks);
+  if (off->gvl_wait > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += off->gvl_wait;
+  remember_stack(t, stack, off->weight > 0);
+}
+
+static int64_t at_least(int64_t value, int64_t floor) { return value > floor ? value : floor; }
+
+static void book_at_resume(sn_thread *t, int64_t tick_time, int64_t ready_tick, int64_t now) {
+  int64_t until = at_least(ready_tick, t->wall_booked);
+  off_gvl off = {.blocked = until - t->wall_booked, .waiting = at_least(tick_time - until, 0), .ticks = ticks_since(t)};
+  int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed);
+  if (t->due.pending) off.weight = native_weight(t, ready_at ? ready_at : now, sn_clock_thread_cpu(), &off.weight_count);
+  if (off.waiting > 0) {
+    off.gvl_wait = t->gvl_pending;
+    t->gvl_pending = 0;
+  }
+  sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
+  if (!store) return;
+  sn_stack_walk_current();
+  book_off_gvl(store, t, &off);
+  sn_recorder_leave(&sn_the_engine.recorder, store);
+  t->wall_booked = at_least(tick_time, t->wall_booked);
+  sn_count(&sn_the_engine.counters.samples, 1);
+}
+
+static void back_on_gvl(sn_thread *t) {
+  int64_t tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire);
+  int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed);
+  int64_t now = 0;
+  if (ready_at) {
+    now = sn_clock_monotonic();
+    t->gvl_pending += at_least(now - ready_at, 0);
+  }
+  if (tick_time > t->wall_booked || t->due.pending) {
+    if (!now) now = sn_clock_monotonic();
+    int64_t ready_tick = ready_at ? atomic_load_explicit(&t->ready_tick, memory_order_relaxed) : tick_time;
+    book_at_resume(t, tick_time, ready_tick, now);
+    count_time(now);
+  }
+  atomic_store_explicit(&t->ready_at, 0, memory_order_relaxed);
+}
+
+void sn_sample_resumed(VALUE thread) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
+  sn_thread *t = own_entry(thread);
+  if (!t) return;
+  uint32_t phase = atomic_exchange_explicit(&t->phase, SN_PHASE_RUNNING, memory_order_acq_rel);
+  if (phase != SN_PHASE_NEW && phase != SN_PHASE_RUNNING) back_on_gvl(t);
+  t->ran = true;
+  atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
+  if (SN_UNLIKELY(!t->seen)) want_look(t);
+}
+
+void sn_sample_suspended(VALUE thread) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
+  sn_thread *t = own_entry(thread);
+  if (!t) return;
+  t->ran = true;
+  if (t->due.pending) sn_sample_serve(t, SN_SERVE_PLAIN);
+  if (SN_UNLIKELY(!t->seen)) sn_worker_unseen_stops();
+  atomic_fetch_add_explicit(&t->suspensions, 1, memory_order_relaxed);
+  atomic_store_explicit(&t->phase, SN_PHASE_SUSPENDED, memory_order_release);
+  sn_thread *self = t;
+  atomic_compare_exchange_strong_explicit(&sn_the_engine.running, &self, NULL, memory_order_acq_rel,
+                                          memory_order_relaxed);
+  sn_worker_watch(t);
+}
+
+void sn_sample_ready(VALUE thread) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
+  sn_thread *t = sn_thread_of(thread);
+  if (!t) return;
+  int64_t tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire);
+  atomic_store_explicit(&t->ready_tick, tick_time, memory_order_relaxed);
+  atomic_store_explicit(&t->ready_at, sn_clock_monotonic(), memory_order_release);
+  uint32_t suspended = SN_PHASE_SUSPENDED;
+  atomic_compare_exchange_strong_explicit(&t->phase, &suspended, SN_PHASE_READY, memory_order_acq_rel,
+                                          memory_order_relaxed);
+}
+
+void sn_sample_exited(VALUE thread) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
+  sn_thread *t = sn_thread_of(thread);
+  if (!t) return;
+  t->cpu_at_end = sn_clock_thread_cpu();
+  t->ended_at = sn_clock_monotonic();
+  atomic_store_explicit(&t->phase, SN_PHASE_DEAD, memory_order_release);
+}
+
+void sn_sample_job(void) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed) || !sn_vm_thread_in_main_ractor()) return;
+  sn_count(&sn_the_engine.counters.jobs, 1);
+  sn_thread *t = own_entry(rb_thread_current());
+  if (!t) return;
+  if (atomic_load_explicit(&t->phase, memory_order_relaxed) != SN_PHASE_RUNNING) {
+    /* It announced that it would sleep, but found an interrupt first: no event says that it goes on. */
+    atomic_store_explicit(&t->phase, SN_PHASE_RUNNING, memory_order_release);
+    atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
+  }
+  t->ran = true;
+  if (t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
+}
+
+/* -- settling at a flush --------------------------------------------------------------------------------------------------- */
+
+static int64_t cpu_since_flush(sn_thread *t, bool dead) {
+  int64_t cpu;
+  if (dead) {
+    cpu = t->cpu_at_end;
+  } else if (!t->ran && !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
+    return 0; /* has not been on a CPU */
+  } else if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) {
+    return -1;
+  }
+  int64_t used = at_least(cpu - t->cpu_flushed, 0);
+  t->cpu_flushed = at_least(cpu, t->cpu_flushed);
+  return used;
+}
+
+static void settle_dead(sn_raw_store *store, sn_thread *t) {
+  bool known = t->last_generation == sn_the_engine.generation;
+  uint32_t stack = known ? t->last_stack : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  book_wall(store, t, stack, SN_STATE_NONE, t->ended_at - t->wall_booked, known ? 0 : 1);
+  t->wall_booked = at_least(t->ended_at, t->wall_booked);
+  if (t->gvl_pending > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
+  t->gvl_pending = 0;
+}
+
+static void settle_own(sn_raw_store *store, sn_thread *t, int64_t now) {
+  sn_stack_walk_current();
+  sn_stack_drop_own(own_directory, own_directory_length);
+  uint32_t stack = sn_stack_intern(store, false);
+  book_wall(store, t, stack, SN_STATE_RUNNING, now - t->wall_booked, ticks_since(t));
+  if (t->gvl_pending > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
+  t->gvl_pending = 0;
+  remember_stack(t, stack, t->burn_generation != sn_the_engine.generation);
+}
+
+static void settle_off_gvl(sn_raw_store *store, sn_thread *t, int64_t now) {
+  int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_acquire);
+  int64_t until = ready_at && ready_at < now ? at_least(ready_at, t->wall_booked) : now;
+  off_gvl off = {.blocked = until - t->wall_booked, .waiting = now - until, .ticks = ticks_since(t)};
+  if (ready_at) {
+    t->gvl_pending += at_least(now - ready_at, 0);
+    atomic_store_explicit(&t->ready_at, now, memory_order_relaxed);
+  }
+  off.gvl_wait = t->gvl_pending;
+  t->gvl_pending = 0;
+  int64_t cpu;
+  if (t->due.pending && sn_clock_cpu_of(atomic_load(&t->tid), &cpu)) {
+    off.weight = native_weight(t, until, cpu, &off.weight_count);
+  }
+  sn_stack_walk(t->thread);
+  book_off_gvl(store, t, &off);
+}
+
+int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback) {
+  bool dead = atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD;
+  if (own && t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
+  sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
+  if (!store) return -1;
+  if (dead) {
+    settle_dead(store, t);
+  } else {
+    own ? settle_own(store, t, now) : settle_off_gvl(store, t, now);
+    t->wall_booked = at_least(now, t->wall_booked);
+  }
+  int64_t cpu = cpu_since_flush(t, dead);
+  t->ran = own;
+  *fallback = t->burn_generation == sn_the_engine.generation
+                  ? t->burn_stack
+                  : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  sn_recorder_leave(&sn_the_engine.recorder, store);
+  return cpu;
+}

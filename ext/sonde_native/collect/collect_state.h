@@ -1,0 +1,85 @@
+/* collect_state: the engine's shared state, one static instance; who may touch what.
+ *
+ * Everything here is static, so that a hook that fires while the VM goes down finds valid memory; `enabled` gates all.
+ */
+#ifndef SONDE_COLLECT_STATE_H
+#define SONDE_COLLECT_STATE_H
+
+#include <stdatomic.h>
+
+#include "../core/base.h"
+#include "../os/os_thread.h"
+#include "../record/recorder.h"
+#include "../vm/vm_stack.h"
+#include "collect_thread.h"
+
+/* Counted losses and costs; each is explained in docs/internals/counters.md. */
+typedef struct sn_engine_counters {
+  _Atomic uint64_t instants;        /* instants at which the worker looked */
+  _Atomic uint64_t late;            /* of these, more than a millisecond late */
+  _Atomic uint64_t lateness_ns;     /* sum of all delays */
+  _Atomic uint64_t jobs;            /* jobs that ran */
+  _Atomic uint64_t samples;         /* stacks booked */
+  _Atomic uint64_t preempted;       /* instants at which the thread had the GVL but burned no CPU */
+  _Atomic uint64_t looks;           /* first looks at new threads */
+  _Atomic uint64_t contended;       /* instants that could not be noted or served because the other side was at it */
+  _Atomic uint64_t probes_skipped;  /* suspended threads beyond the bound for one instant */
+  _Atomic uint64_t truncated;       /* stacks deeper than max_frames */
+  _Atomic uint64_t job_ns;          /* time in jobs and in events that booked something */
+  _Atomic uint64_t longest_job_ns;  /* the longest of them: the longest pause of a thread */
+  _Atomic uint64_t worker_cpu_ns;   /* CPU of the worker */
+  _Atomic uint64_t stretched;       /* times the interval was stretched to stay within the budget */
+  _Atomic uint64_t longest_flush_ns; /* the longest time a flush held the GVL in one go */
+} sn_engine_counters;
+
+typedef struct sn_engine {
+  _Atomic bool enabled; /* hooks do nothing while false */
+
+  /* written in GVL events and jobs, read by the worker */
+  _Atomic(sn_thread *) running;         /* who holds the main Ractor's GVL */
+  _Atomic(sn_thread *) suspended_list;  /* threads that gave it up since the worker last looked (by next_listed) */
+  _Atomic bool unseen;                  /* it runs for one of the first times, and nobody has seen its stack */
+  _Atomic bool look_asked;              /* the worker was woken for that since the last instant */
+
+  /* written by the worker, read everywhere */
+  _Atomic int64_t tick_time; /* monotonic time of the last instant */
+  _Atomic uint64_t tick;     /* its number */
+
+  /* written by GC hooks (with the GVL), read by the worker */
+  _Atomic bool in_gc;
+  int64_t gc_entered;
+  int64_t gc_time; /* in this slot; belongs to the GVL */
+
+  /* fixed while running */
+  int64_t base_interval_ns; /* mean time between instants as asked for */
+  double budget;            /* share of one CPU that Sonde may use */
+  uint32_t max_frames;
+  _Atomic int64_t interval_ns; /* mean time between instants now */
+
+  /* belong to the GVL */
+  uint64_t generation; /* of the active slot; raised at each flip */
+  int64_t slot_started;
+  int64_t gc_total_at_start; /* GC.total_time, where there are no GC hooks */
+  sn_vm_stack *stack;        /* where stacks are walked to */
+
+  sn_recorder recorder;
+  sn_os_thread worker;
+  sn_os_waiter waiter;
+  _Atomic bool stop;
+  sn_engine_counters counters;
+} sn_engine;
+
+extern sn_engine sn_the_engine;
+
+static inline void sn_count(_Atomic uint64_t *counter, uint64_t by) {
+  atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+static inline void sn_count_max(_Atomic uint64_t *counter, uint64_t value) {
+  uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
+  while (old < value &&
+         !atomic_compare_exchange_weak_explicit(counter, &old, value, memory_order_relaxed, memory_order_relaxed)) {
+  }
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* collect_status: see the header. Reads counters, which are atomic, and lists that belong to the GVL. */
+#include "collect_status.h"
+
+#include <stdio.h>
+
+#include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+#include "../vm/vm_selftest.h"
+#include "collect_flush.h"
+
+bool sn_engine_feature(uint32_t number, sn_feature *feature) {
+  return sn_vm_selftest_result(number, &feature->name, &feature->reason);
+}
+
+bool sn_engine_measures_gvl_wait(void) { return sn_vm_events_has_gvl_events(); }
+
+uint32_t sn_engine_window_count(void) {
+  uint32_t count = 0;
+  for (const sn_window *w = sn_windows; w; w = w->next) count++;
+  return count;
+}
+
+uint64_t sn_engine_own_cpu_ns(void) {
+  sn_engine *e = &sn_the_engine;
+  return atomic_load(&e->counters.worker_cpu_ns) + atomic_load(&e->counters.job_ns);
+}
+
+size_t sn_engine_memory(void) {
+  size_t bytes = sn_threads_memory() + sizeof(sn_vm_stack);
+  for (int i = 0; i < 2; i++) bytes += atomic_load(&sn_the_engine.recorder.slots[i].memory.used);
+  return bytes;
+}
+
+void sn_engine_describe_losses(char *text, size_t size) {
+  sn_engine *e = &sn_the_engine;
+  uint64_t instants = atomic_load(&e->counters.instants);
+  uint64_t late = atomic_load(&e->counters.late);
+  text[0] = '\0';
+  if (instants == 0 || late * 20 < instants) return;
+  snprintf(text, size, "busy machine: %llu of %llu sampling instants were observed more than 1 ms late (by %.1f ms on average)",
+           (unsigned long long)late, (unsigned long long)instants,
+           (double)atomic_load(&e->counters.lateness_ns) / 1e6 / (double)instants);
+}

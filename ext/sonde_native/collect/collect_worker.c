@@ -1,0 +1,309 @@
+/* collect_worker: see the header. `work` runs on the worker thread; the rest is called by application threads. */
+#include "collect_worker.h"
+
+#include <stdlib.h>
+
+#include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+
+enum {
+  HOT_LIMIT = 32,            /* threads that may be watched for native CPU at one time */
+  PROBE_LIMIT = 32,          /* of the recently suspended ones looked at in one instant */
+  LATE_NS = 1000000,         /* an instant observed later than this counts as late */
+  LOOK_MIN_NS = 300000,      /* a first look falls this long after the one before, */
+  LOOK_SPAN_NS = 4200000,    /* plus up to this */
+  BUDGET_EVERY = 256,        /* instants between two looks at Sonde's own cost */
+  MAX_STRETCH = 20,
+};
+
+/* Worker only. */
+static struct {
+  uint64_t random;
+  int64_t last_instant;
+  int64_t next_instant;
+  int64_t next_look;
+  sn_thread *hot[HOT_LIMIT];
+  uint32_t hot_count;
+  uint32_t cold_cursor;
+  int64_t budget_from;
+  uint64_t budget_cost;
+} me;
+
+static uint64_t random_word(void) {
+  uint64_t x = me.random;
+  x ^= x >> 12;
+  x ^= x << 25;
+  x ^= x >> 27;
+  me.random = x;
+  return x * 0x2545F4914F6CDD1Du;
+}
+
+static int64_t random_below(int64_t n) { return (int64_t)((random_word() >> 11) % (uint64_t)n); }
+
+/* -- noting instants on threads ------------------------------------------------------------------------------------------ */
+
+/* An earlier instant that is still there was right if the thread has burned CPU ever since. */
+static void confirm(sn_due *due, int64_t instant, int64_t cpu) {
+  if (!due->pending || due->look) return;
+  if ((cpu - due->cpu) * 2 < instant - due->instant) return;
+  due->confirmed[due->in_gc] += due->gap;
+  due->confirmed_count[due->in_gc]++;
+}
+
+typedef struct observation {
+  int64_t instant, cpu, gap;
+  bool native, in_gc, look;
+} observation;
+
+static bool note(sn_thread *t, const observation *seen) {
+  sn_due *due = &t->due;
+  if (!sn_due_try_lock(due, 1)) {
+    sn_count(&sn_the_engine.counters.contended, 1);
+    return false;
+  }
+  if (!seen->look) confirm(due, seen->instant, seen->cpu);
+  if (!(seen->look && due->pending)) { /* a look never replaces a true instant */
+    due->instant = seen->instant;
+    due->cpu = seen->cpu;
+    due->gap = seen->gap;
+    due->native = seen->native;
+    due->in_gc = seen->in_gc;
+    due->look = seen->look;
+    due->pending = true;
+  }
+  sn_due_unlock(due);
+  return true;
+}
+
+static uint32_t phase_of(const sn_thread *t) { return atomic_load_explicit(&t->phase, memory_order_acquire); }
+
+static bool cpu_of(const sn_thread *t, int64_t *cpu) {
+  return sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), cpu);
+}
+
+static bool in_gc(void) {
+  if (sn_vm_events_has_gc_hooks()) return atomic_load_explicit(&sn_the_engine.in_gc, memory_order_acquire);
+  return sn_vm_events_during_gc();
+}
+
+/* -- who has the GVL -------------------------------------------------------------------------------------------------------- */
+
+static sn_thread *holder(void) { return atomic_load_explicit(&sn_the_engine.running, memory_order_acquire); }
+
+static bool observe_holder(int64_t instant, int64_t gap) {
+  sn_thread *t = holder();
+  observation seen = {.instant = instant, .gap = gap, .in_gc = in_gc()};
+  return t && cpu_of(t, &seen.cpu) && note(t, &seen);
+}
+
+/* -- who burns CPU without it ---------------------------------------------------------------------------------------------- */
+
+static bool still_off(const sn_thread *t) {
+  return phase_of(t) == SN_PHASE_SUSPENDED &&
+         atomic_load_explicit(&t->suspensions, memory_order_relaxed) == t->hot_suspensions;
+}
+
+/* A watched thread stays watched while its clock advances with the time. Returns whether it does. */
+static bool observe_hot(sn_thread *t, int64_t instant, int64_t gap) {
+  observation seen = {.instant = instant, .gap = gap, .native = true};
+  if (!still_off(t) || !cpu_of(t, &seen.cpu)) return false;
+  bool burning = (seen.cpu - t->due.cpu) * 2 >= instant - t->due.instant;
+  if (!t->due.pending) burning = true; /* its first instant was taken by a flush: judge at the next */
+  if (!burning) return false;
+  atomic_store_explicit(&t->burned_natively, true, memory_order_relaxed);
+  note(t, &seen);
+  return true;
+}
+
+static void observe_all_hot(int64_t instant, int64_t gap) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < me.hot_count; i++) {
+    sn_thread *t = me.hot[i];
+    if (observe_hot(t, instant, gap)) {
+      me.hot[kept++] = t;
+    } else {
+      atomic_store_explicit(&t->listed, false, memory_order_release);
+    }
+  }
+  me.hot_count = kept;
+}
+
+/* Notes a first instant on a suspended thread; the next one tells whether it burns. */
+static bool begin_watching(sn_thread *t, int64_t instant, int64_t gap) {
+  observation seen = {.instant = instant, .gap = gap, .native = true};
+  t->hot_suspensions = atomic_load_explicit(&t->suspensions, memory_order_relaxed);
+  if (me.hot_count == HOT_LIMIT || phase_of(t) != SN_PHASE_SUSPENDED || !cpu_of(t, &seen.cpu)) return false;
+  if (!note(t, &seen)) return false;
+  me.hot[me.hot_count++] = t;
+  return true;
+}
+
+static void observe_suspended(int64_t instant, int64_t gap) {
+  sn_thread *t = atomic_exchange_explicit(&sn_the_engine.suspended_list, NULL, memory_order_acq_rel);
+  for (uint32_t n = 0; t; n++) {
+    sn_thread *next = t->next_listed;
+    if (n >= PROBE_LIMIT) sn_count(&sn_the_engine.counters.probes_skipped, 1);
+    if (n >= PROBE_LIMIT || !begin_watching(t, instant, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+    t = next;
+  }
+}
+
+/* One of those that looked cold, in turn: C code may start to compute after it waited for long. */
+static void observe_one_cold(int64_t instant, int64_t gap) {
+  uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire);
+  if (count == 0) return;
+  sn_thread *t = atomic_load_explicit(&sn_threads.entries[me.cold_cursor++ % count], memory_order_acquire);
+  if (!t || phase_of(t) != SN_PHASE_SUSPENDED) return;
+  if (atomic_exchange_explicit(&t->listed, true, memory_order_acq_rel)) return;
+  if (!begin_watching(t, instant, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+}
+
+/* -- instants --------------------------------------------------------------------------------------------------------------- */
+
+static void take_instant(int64_t now) {
+  int64_t gap = now - me.last_instant;
+  me.last_instant = now;
+  atomic_store_explicit(&sn_the_engine.tick_time, now, memory_order_release);
+  atomic_store_explicit(&sn_the_engine.look_asked, false, memory_order_relaxed);
+  sn_count(&sn_the_engine.tick, 1);
+  sn_count(&sn_the_engine.counters.instants, 1);
+  bool wanted = observe_holder(now, gap);
+  observe_all_hot(now, gap);
+  observe_suspended(now, gap);
+  observe_one_cold(now, gap);
+  /* A thread that announced a sleep and then went on computing looks hot: the job finds out. */
+  if (wanted || me.hot_count > 0) sn_vm_events_trigger_job();
+}
+
+static void take_look(int64_t now) {
+  sn_thread *t = holder();
+  observation seen = {.instant = now, .look = true};
+  if (!t || t->seen || !cpu_of(t, &seen.cpu) || !note(t, &seen)) return;
+  sn_count(&sn_the_engine.counters.looks, 1);
+  sn_vm_events_trigger_job();
+}
+
+static void count_lateness(int64_t late) {
+  if (late <= 0) return;
+  sn_count(&sn_the_engine.counters.lateness_ns, (uint64_t)late);
+  if (late > LATE_NS) sn_count(&sn_the_engine.counters.late, 1);
+}
+
+/* Between half and one and a half of the mean after the instant that was due; never a row of them in the past. */
+static void plan_instant(int64_t now) {
+  int64_t mean = atomic_load_explicit(&sn_the_engine.interval_ns, memory_order_relaxed);
+  me.next_instant += mean / 2 + random_below(mean + 1);
+  if (me.next_instant <= now) me.next_instant = now + mean / 2 + random_below(mean + 1);
+}
+
+static bool looks_wanted(void) { return atomic_load_explicit(&sn_the_engine.unseen, memory_order_relaxed); }
+
+static void plan_look(int64_t now) { me.next_look = now + LOOK_MIN_NS + random_below(LOOK_SPAN_NS); }
+
+/* -- the budget --------------------------------------------------------------------------------------------------------------- */
+
+/* Stretches the interval when Sonde uses more CPU than it may, and takes that back when it can. Weights are times between
+ * instants, so they stay right. */
+static void keep_budget(int64_t now) {
+  sn_engine *e = &sn_the_engine;
+  uint64_t own = (uint64_t)sn_clock_thread_cpu();
+  atomic_store_explicit(&e->counters.worker_cpu_ns, own, memory_order_relaxed);
+  uint64_t cost = own + atomic_load_explicit(&e->counters.job_ns, memory_order_relaxed);
+  double share = (double)(cost - me.budget_cost) / (double)(now - me.budget_from + 1);
+  int64_t interval = atomic_load_explicit(&e->interval_ns, memory_order_relaxed);
+  if (share > e->budget && interval < e->base_interval_ns * MAX_STRETCH) {
+    interval += interval / 2;
+    sn_count(&e->counters.stretched, 1);
+  } else if (share < e->budget / 2 && interval > e->base_interval_ns) {
+    interval = interval * 2 / 3 > e->base_interval_ns ? interval * 2 / 3 : e->base_interval_ns;
+  }
+  atomic_store_explicit(&e->interval_ns, interval, memory_order_relaxed);
+  me.budget_cost = cost;
+  me.budget_from = now;
+}
+
+/* -- the thread -------------------------------------------------------------------------------------------------------------- */
+
+static void handle_time(int64_t now) {
+  if (now >= me.next_instant) {
+    count_lateness(now - me.next_instant);
+    take_instant(now);
+    plan_instant(now);
+    if (atomic_load(&sn_the_engine.counters.instants) % BUDGET_EVERY == 0) keep_budget(now);
+  }
+  if (!looks_wanted()) {
+    me.next_look = INT64_MAX;
+  } else if (me.next_look == INT64_MAX) {
+    plan_look(now);
+  } else if (now >= me.next_look) {
+    take_look(now);
+    plan_look(now);
+  }
+}
+
+static void work(void *unused) {
+  (void)unused;
+  sn_os_thread_be_prompt();
+  sn_engine *e = &sn_the_engine;
+  while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
+    uint32_t seen = sn_os_waiter_seen(&e->waiter);
+    int64_t now = sn_clock_monotonic();
+    int64_t until = me.next_look < me.next_instant ? me.next_look : me.next_instant;
+    bool look_unplanned = looks_wanted() && me.next_look == INT64_MAX;
+    if (now < until && !look_unplanned) {
+      sn_os_waiter_sleep(&e->waiter, seen, until);
+      now = sn_clock_monotonic();
+    }
+    if (!atomic_load_explicit(&e->stop, memory_order_acquire)) handle_time(now);
+  }
+  atomic_store_explicit(&e->counters.worker_cpu_ns, (uint64_t)sn_clock_thread_cpu(), memory_order_relaxed);
+}
+
+int sn_worker_start(void) {
+  sn_engine *e = &sn_the_engine;
+  int64_t now = sn_clock_monotonic();
+  me.random = (uint64_t)now * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&now ^ (uint64_t)sn_os_thread_id();
+  if (me.random == 0) me.random = 1;
+  me.last_instant = me.next_instant = now;
+  me.next_look = INT64_MAX;
+  me.hot_count = 0;
+  me.budget_from = now;
+  me.budget_cost = 0;
+  atomic_store(&e->counters.job_ns, 0);
+  atomic_store(&e->tick_time, now);
+  atomic_store(&e->stop, false);
+  atomic_store(&e->unseen, false);
+  atomic_store(&e->look_asked, false);
+  atomic_store(&e->suspended_list, NULL);
+  plan_instant(now);
+  return sn_os_thread_start(&e->worker, "sonde", work, NULL);
+}
+
+void sn_worker_stop(void) {
+  sn_engine *e = &sn_the_engine;
+  if (!e->worker.started) return;
+  atomic_store_explicit(&e->stop, true, memory_order_release);
+  sn_os_waiter_wake(&e->waiter);
+  sn_os_thread_join(&e->worker);
+}
+
+void sn_worker_forget(void) { sn_os_thread_forget(&sn_the_engine.worker); }
+
+void sn_worker_watch(sn_thread *t) {
+  if (atomic_exchange_explicit(&t->listed, true, memory_order_acq_rel)) return;
+  sn_thread *head = atomic_load_explicit(&sn_the_engine.suspended_list, memory_order_relaxed);
+  do {
+    t->next_listed = head;
+  } while (!atomic_compare_exchange_weak_explicit(&sn_the_engine.suspended_list, &head, t, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+void sn_worker_unseen_runs(void) {
+  atomic_store_explicit(&sn_the_engine.unseen, true, memory_order_relaxed);
+  /* One wake-up between two instants: a program that makes threads without pause must not keep the worker awake. */
+  if (!atomic_exchange_explicit(&sn_the_engine.look_asked, true, memory_order_acq_rel)) {
+    sn_os_waiter_wake(&sn_the_engine.waiter);
+  }
+}
+
+void sn_worker_unseen_stops(void) { atomic_store_explicit(&sn_the_engine.unseen, false, memory_order_relaxed); }

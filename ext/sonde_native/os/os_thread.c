@@ -1,0 +1,96 @@
+/* os_thread: see the header. start and join are called by the thread that starts and stops the engine; the waiter by the
+ * helper (sleep) and by threads in GVL events (wake). No lock anywhere. */
+#define _GNU_SOURCE
+#include "os_thread.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct start_request {
+  void (*body)(void *);
+  void *argument;
+  const char *name;
+  _Atomic bool taken;
+} start_request;
+
+static void *run_body(void *data) {
+  start_request *request = data;
+  void (*body)(void *) = request->body;
+  void *argument = request->argument;
+  prctl(PR_SET_NAME, request->name, 0, 0, 0);
+  atomic_store_explicit(&request->taken, true, memory_order_release);
+  body(argument);
+  return NULL;
+}
+
+int sn_os_thread_start(sn_os_thread *thread, const char *name, void (*body)(void *), void *argument) {
+  start_request request = {body, argument, name, false};
+  sigset_t all, old;
+  sigfillset(&all);
+  int error = pthread_sigmask(SIG_SETMASK, &all, &old);
+  if (error != 0) return error;
+  error = pthread_create(&thread->handle, NULL, run_body, &request);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (error != 0) return error;
+  thread->started = true;
+  while (!atomic_load_explicit(&request.taken, memory_order_acquire)) sched_yield(); /* the request is on our stack */
+  return 0;
+}
+
+void sn_os_thread_join(sn_os_thread *thread) {
+  if (!thread->started) return;
+  pthread_join(thread->handle, NULL);
+  thread->started = false;
+}
+
+void sn_os_thread_forget(sn_os_thread *thread) { thread->started = false; }
+
+pid_t sn_os_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
+
+/* The kernel's struct sched_attr in its first form; older C libraries do not declare it. */
+struct scheduling {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime; /* for the normal policy, since Linux 6.12: the wished slice */
+  uint64_t deadline;
+  uint64_t period;
+};
+
+void sn_os_thread_be_prompt(void) {
+  prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+  int nice_value = setpriority(PRIO_PROCESS, (id_t)sn_os_thread_id(), -10) == 0 ? -10 : getpriority(PRIO_PROCESS, 0);
+#ifdef SYS_sched_setattr
+  struct scheduling attributes = {.size = sizeof attributes, .nice = nice_value, .runtime = 100000};
+  syscall(SYS_sched_setattr, 0, &attributes, 0U);
+#else
+  (void)nice_value;
+#endif
+}
+
+uint32_t sn_os_waiter_seen(const sn_os_waiter *waiter) {
+  return atomic_load_explicit(&waiter->word, memory_order_acquire);
+}
+
+void sn_os_waiter_sleep(sn_os_waiter *waiter, uint32_t seen, int64_t until) {
+  struct timespec ts = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+  /* The bit set form takes an absolute monotonic time. EINTR cannot happen (all signals blocked); EAGAIN means woken. */
+  syscall(SYS_futex, &waiter->word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+void sn_os_waiter_wake(sn_os_waiter *waiter) {
+  int saved = errno;
+  atomic_fetch_add_explicit(&waiter->word, 1, memory_order_release);
+  syscall(SYS_futex, &waiter->word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+  errno = saved;
+}

@@ -1,0 +1,43 @@
+/* os_thread: one helper thread that no signal ever reaches, and the wait that it sleeps in. Linux.
+ *
+ * Contexts: start and join: any thread of the process, without a lock that the helper needs. wake: any, signal included.
+ */
+#ifndef SONDE_OS_THREAD_H
+#define SONDE_OS_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sn_os_thread {
+  pthread_t handle;
+  bool started;
+} sn_os_thread;
+
+/* Starts body(argument) with all signals blocked, under this name (at most 15 bytes). 0, or an errno. */
+int sn_os_thread_start(sn_os_thread *thread, const char *name, void (*body)(void *), void *argument);
+/* Waits for its end. Nothing when it was never started, or was forgotten. */
+void sn_os_thread_join(sn_os_thread *thread);
+/* In a forked child: the thread is not there any more. */
+void sn_os_thread_forget(sn_os_thread *thread);
+
+/* The kernel's id of the calling thread. */
+pid_t sn_os_thread_id(void);
+
+/* Asks for the least delay between a wake-up and running that this process may have: no timer slack, a short scheduler
+ * slice (Linux 6.12 and later), a better nice value where that is permitted. For the calling thread; failures are fine. */
+void sn_os_thread_be_prompt(void);
+
+/* A place to sleep until an absolute time or until woken. One sleeper. */
+typedef struct sn_os_waiter {
+  _Atomic uint32_t word;
+} sn_os_waiter;
+
+/* Sleeps until the monotonic time, or until a wake since `seen` was read by sn_os_waiter_seen. */
+void sn_os_waiter_sleep(sn_os_waiter *waiter, uint32_t seen, int64_t until);
+uint32_t sn_os_waiter_seen(const sn_os_waiter *waiter);
+void sn_os_waiter_wake(sn_os_waiter *waiter);
+
+#endif

@@ -1,0 +1,154 @@
+/* vm_events: see the header. Installed by the loading thread; callbacks run where the header says. No lock of our own. */
+#include "vm_events.h"
+
+#include <ruby/debug.h>
+#include <ruby/thread.h>
+
+#include "vm_features.h"
+#include "vm_layout.h"
+
+/* Exported by every Ruby and declared by all: whether the collector is at work. */
+int rb_during_gc(void);
+
+static sn_vm_callbacks callbacks;
+
+static void run_job(void *unused) {
+  (void)unused;
+  callbacks.job();
+}
+
+#if SN_VM_HAS_TRIGGERED_JOBS
+
+static rb_postponed_job_handle_t job_handle;
+
+static const char *jobs_init(void) {
+  job_handle = rb_postponed_job_preregister(0, run_job, NULL);
+  return job_handle == POSTPONED_JOB_HANDLE_INVALID ? "no postponed job is left in this process" : NULL;
+}
+
+void sn_vm_events_trigger_job(void) { rb_postponed_job_trigger(job_handle); }
+
+void sn_vm_events_job_from_handler(uintptr_t thread_struct) { (void)thread_struct; }
+
+bool sn_vm_events_needs_signal(void) { return false; }
+
+#else
+
+static const char *jobs_init(void) { return NULL; }
+
+void sn_vm_events_trigger_job(void) {}
+
+void sn_vm_events_job_from_handler(uintptr_t thread_struct) {
+  if (sn_vm_layout_gvl_owner() != thread_struct || !sn_vm_layout_may_register_job(thread_struct)) return;
+  rb_postponed_job_register_one(0, run_job, NULL);
+}
+
+bool sn_vm_events_needs_signal(void) { return true; }
+
+#endif
+
+#if SN_VM_HAS_GVL_EVENTS
+
+static void on_gvl_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
+  (void)unused;
+  switch (event) {
+    case RUBY_INTERNAL_THREAD_EVENT_READY:
+      callbacks.ready(data->thread);
+      break;
+    case RUBY_INTERNAL_THREAD_EVENT_RESUMED:
+      callbacks.resumed(data->thread);
+      break;
+    case RUBY_INTERNAL_THREAD_EVENT_SUSPENDED:
+      callbacks.suspended(data->thread);
+      break;
+    case RUBY_INTERNAL_THREAD_EVENT_EXITED:
+      callbacks.exited(data->thread);
+      break;
+    default:
+      break;
+  }
+}
+
+static const char *gvl_events_init(void) {
+  const rb_event_flag_t wanted = RUBY_INTERNAL_THREAD_EVENT_READY | RUBY_INTERNAL_THREAD_EVENT_RESUMED |
+                                 RUBY_INTERNAL_THREAD_EVENT_SUSPENDED | RUBY_INTERNAL_THREAD_EVENT_EXITED;
+  return rb_internal_thread_add_event_hook(on_gvl_event, wanted, NULL) ? NULL : "the VM refuses GVL events";
+}
+
+static void births_enable(void) {}
+static void births_disable(void) {}
+
+#else
+
+static void on_thread_begin(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
+  (void)event, (void)data, (void)self, (void)id, (void)klass;
+  callbacks.begun(rb_thread_current());
+}
+
+static const char *gvl_events_init(void) { return NULL; }
+
+static void births_enable(void) { rb_add_event_hook(on_thread_begin, RUBY_EVENT_THREAD_BEGIN, Qnil); }
+static void births_disable(void) { rb_remove_event_hook(on_thread_begin); }
+
+#endif
+
+#if SN_VM_HAS_CHEAP_GC_HOOKS
+
+static VALUE gc_tracepoint;
+
+static void on_gc_event(VALUE tracepoint, void *unused) {
+  (void)unused;
+  rb_event_flag_t event = rb_tracearg_event_flag(rb_tracearg_from_tracepoint(tracepoint));
+  event == RUBY_INTERNAL_EVENT_GC_ENTER ? callbacks.gc_enter() : callbacks.gc_exit();
+}
+
+static void gc_hooks_init(void) {
+  const rb_event_flag_t events = RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT;
+  gc_tracepoint = rb_tracepoint_new(Qnil, events, on_gc_event, NULL);
+  rb_gc_register_mark_object(gc_tracepoint);
+}
+
+static void gc_hooks_enable(void) { rb_tracepoint_enable(gc_tracepoint); }
+static void gc_hooks_disable(void) { rb_tracepoint_disable(gc_tracepoint); }
+
+#else
+
+static void gc_hooks_init(void) {}
+static void gc_hooks_enable(void) {}
+static void gc_hooks_disable(void) {}
+
+#endif
+
+const char *sn_vm_events_init(const sn_vm_callbacks *wanted) {
+  callbacks = *wanted;
+  gc_hooks_init();
+  const char *problem = jobs_init();
+  return problem ? problem : gvl_events_init();
+}
+
+bool sn_vm_events_has_gvl_events(void) { return SN_VM_HAS_GVL_EVENTS; }
+
+bool sn_vm_events_has_gc_hooks(void) { return SN_VM_HAS_CHEAP_GC_HOOKS; }
+
+static bool enabled; /* a tracepoint enabled twice fires twice */
+
+void sn_vm_events_enable(void) {
+  if (enabled) return;
+  births_enable();
+  gc_hooks_enable();
+  enabled = true;
+}
+
+void sn_vm_events_disable(void) {
+  if (!enabled) return;
+  enabled = false;
+  births_disable();
+  gc_hooks_disable();
+}
+
+bool sn_vm_events_during_gc(void) { return rb_during_gc() != 0; }
+
+int64_t sn_vm_events_gc_total_time(void) {
+  if (!SN_VM_HAS_GC_TOTAL_TIME) return -1;
+  return NUM2LL(rb_funcall(rb_mGC, rb_intern("total_time"), 0));
+}
