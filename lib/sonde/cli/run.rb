@@ -153,7 +153,10 @@ module Sonde
         say(RunReport.new(profile, path, processes).lines.join("\n"), prefix: "")
       end
 
+      # As the user wrote it, or as short as it can be.
       def shown(path)
+        return @options[:output] if @options[:output]
+
         File.dirname(path) == Dir.pwd ? File.basename(path) : path
       end
 

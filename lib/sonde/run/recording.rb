@@ -31,6 +31,9 @@ module Sonde
         @recording.begin
       end
 
+      # What may go wrong in here is, at worst, a profile that is missing; never a program that does not run.
+      PROBLEMS = [StandardError, ScriptError, NoMemoryError].freeze
+
       attr_reader :pid
 
       def initialize(environment)
@@ -44,7 +47,6 @@ module Sonde
         @session = Session.new
         @mutex = Thread::Mutex.new
         @ended = false
-        @window = nil
       end
 
       def begin
@@ -54,6 +56,8 @@ module Sonde
         at_exit { end_at_exit }
         open if @delay.zero?
         start_timer if @delay.positive? || @duration.positive?
+      rescue *PROBLEMS => e
+        note(e.message)
       end
 
       private
@@ -75,12 +79,10 @@ module Sonde
 
       def open
         exclusively do
-          begin
-            @session.start(Configuration.new(modes: @modes, rate: @rate)) unless @ended
-          rescue Error, ArgumentError => e
-            note(e.message)
-          end
+          @session.start(Configuration.new(modes: @modes, rate: @rate)) unless @ended
         end
+      rescue *PROBLEMS => e
+        note(e.message)
       end
 
       def end_at_exit
@@ -102,7 +104,7 @@ module Sonde
             profile ? write("pb", profile.encode) : note_nothing
           end
         end
-      rescue Error, SystemCallError => e
+      rescue *PROBLEMS => e
         note(e.message)
       end
 
