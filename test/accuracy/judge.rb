@@ -6,7 +6,7 @@ module Accuracy
   STANDARD_ERRORS = 3.0
   # Points (of 100) granted beside the sampling error: what the workload's own clock reads and loops cost.
   ALLOWANCE = 0.3
-  # A share of fewer samples than this is not judged but failed: nothing would ever be outside its limit.
+  # All runs together must have so many samples: with fewer, hardly anything would be outside the limit.
   MINIMUM_SAMPLES = 40
   # Limit of the mean signed error over many runs, in points, for shares whose phases are long against the sampling
   # interval: their sampling error is far below the binomial one. For others it is the pooled limit.
@@ -38,8 +38,12 @@ module Accuracy
       STANDARD_ERRORS * standard_error * Math.sqrt(spread) + ALLOWANCE
     end
 
+    def inside?
+      error.abs <= limit
+    end
+
     def right?
-      samples >= MINIMUM_SAMPLES && error.abs <= limit
+      samples >= MINIMUM_SAMPLES && inside?
     end
 
     def self.pooled(list)
@@ -50,7 +54,8 @@ module Accuracy
     # The first run inside the limit is enough. If it was outside, chance is tested with more runs: then a run and all
     # runs together (whose limit is narrower) must be inside.
     def self.verdict(list, tries)
-      return :right if list.last.right? && pooled(list).right?
+      pool = block_given? ? yield(list) : pooled(list)
+      return :right if list.last.inside? && pool.right?
 
       list.size < tries ? :again : :wrong
     end
@@ -59,13 +64,62 @@ module Accuracy
     def self.verdict_of_many(list)
       pool = pooled(list)
       mean = list.sum(&:error) / list.size
-      outside = list.count { |share| !share.right? }
+      outside = list.count { |share| !share.inside? }
       mean.abs <= (pool.long_phases ? MEAN_ERROR : pool.limit) && pool.right? && outside <= 1 ? :right : :wrong
     end
 
     def columns
       [format("%.2f %%", truth * 100), format("%.2f %%", seen * 100), format("%+.2f", error),
        format("%+.1f SE of %d", error / standard_error, samples)]
+    end
+  end
+
+  # A share that must stay below a limit, whatever its truth is (unless the truth itself is above it: on a machine that is
+  # busy with other things, waking up costs more). A short run can only tell with as much certainty as its samples give.
+  SampledLimit = Struct.new(:name, :truth_part, :truth_whole, :seen_part, :seen_whole, :samples, :spread, :below,
+                            keyword_init: true) do
+    def truth
+      truth_part.fdiv(truth_whole)
+    end
+
+    def seen
+      seen_whole.zero? ? Float::NAN : seen_part.fdiv(seen_whole)
+    end
+
+    def bound
+      [below, truth].max
+    end
+
+    def error
+      (seen - truth) * 100
+    end
+
+    def inside?
+      seen <= bound + STANDARD_ERRORS * Math.sqrt(bound * (1 - bound) * spread / samples)
+    end
+
+    def right?
+      samples >= MINIMUM_SAMPLES && inside?
+    end
+
+    def self.pooled(list)
+      sums = %i[truth_part truth_whole seen_part seen_whole samples].map { |field| [field, list.sum(&field)] }
+      new(name: list.first.name, spread: list.first.spread, below: list.first.below, **sums.to_h)
+    end
+
+    def self.verdict(list, tries)
+      Share.verdict(list, tries) { |all| pooled(all) }
+    end
+
+    # Many runs have samples enough for the limit itself.
+    def self.verdict_of_many(list)
+      pool = pooled(list)
+      pool.right? && pool.seen < pool.bound + ALLOWANCE / 100 ? :right : :wrong
+    end
+
+    def columns
+      [format("%.2f %%", truth * 100), format("%.2f %%", seen * 100), format("%+.2f", error),
+       format("< %.1f %%, of %d", bound * 100, samples)]
     end
   end
 
@@ -177,7 +231,7 @@ module Accuracy
     # [name, columns..., verdict, runs] of each check; a share shows the pool of its runs.
     def rows
       @history.map do |name, checks|
-        shown = checks.first.is_a?(Share) ? Share.pooled(checks) : checks.last
+        shown = checks.first.class.respond_to?(:pooled) ? checks.first.class.pooled(checks) : checks.last
         mean = checks.sum(&:error) / checks.size
         [name, *shown.columns, checks.size > 1 && shown.respond_to?(:samples) ? format("%+.2f", mean) : "",
          checks.size, @verdicts[name]]

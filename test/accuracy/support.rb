@@ -76,6 +76,7 @@ module Accuracy
   Bracket = Struct.new(:inside, :outside)
 
   def window(**options)
+    iterations_per_ms # calibrates once, and not in the window
     outer = [now, process_cpu]
     Sonde.start(**options) || raise("Sonde.start answered false: #{Sonde.unsupported_reason.inspect}")
     begin

@@ -15,9 +15,7 @@ module Accuracy
       i += 1 while i < iterations
     end
 
-    def background(seconds, ledger)
-      text = Array.new(60_000) { random.rand(1 << 20).to_s(36) }.join(" ")
-      big = random.bytes(4 << 20)
+    def background(seconds, text, big, ledger)
       ledger.clock(:all) do
         until_past(seconds) do
           if random.rand(2).zero?
@@ -38,8 +36,10 @@ module Accuracy
     def measure(seconds)
       back = Ledger.new
       main = Ledger.new
+      text = Array.new(60_000) { random.rand(1 << 20).to_s(36) }.join(" ")
+      big = random.bytes(4 << 20)
       window = Accuracy.window do
-        other = thread("background") { background(seconds, back) }
+        other = thread("background") { background(seconds, text, big, back) }
         drive(seconds, main)
         other.join
       end

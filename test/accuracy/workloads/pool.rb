@@ -62,8 +62,9 @@ module Accuracy
         share("job, #{part} method", profile, part: within("Pool##{part}"), whole: within("Pool#job"), spread: 2.0,
                                               truth: truth[part], of: truth.total(:heavy, :light))
       end
-      shares << Limit.new(name: "CPU booked to the wait", below: 2.0, truth: 100 * other.fdiv(truth[:all]),
-                          seen: 100 * wait_cpu.fdiv(profile.total("cpu-time", &pool)))
+      shares << SampledLimit.new(name: "CPU booked to the wait", below: 0.02, truth_part: other, truth_whole: truth[:all],
+                                 seen_part: wait_cpu, seen_whole: profile.total("cpu-time", &pool), spread: 2.0,
+                                 samples: profile.total("cpu-samples", &pool))
       shares << Exact.new(name: "CPU of the pool", truth: truth[:all], within: 0.01, seen: profile.total("cpu-time", &pool))
     end
   end

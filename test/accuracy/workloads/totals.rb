@@ -15,18 +15,21 @@ module Accuracy
       Zlib::Deflate.deflate(text)
     end
 
-    def drive(seconds)
-      text = Array.new(30_000) { random.rand(1 << 20).to_s(36) }.join(" ")
+    def drive(seconds, text)
       threads = [thread("total busy") { until_past(seconds) { busy } },
                  thread("total zlib") { until_past(seconds) { compress(text) } },
                  thread("total naps") { until_past(seconds) { sleep 0.004 } },
                  thread("total sleep") { sleep seconds }]
-      until_past(seconds) { Thread.new { busy }.join }
+      until_past(seconds) do
+        Thread.new { 20.times { busy } }.join
+        sleep 0.005
+      end
       threads.each(&:join)
     end
 
     def measure(seconds)
-      window = Accuracy.window { drive(seconds) }
+      text = Array.new(30_000) { random.rand(1 << 20).to_s(36) }.join(" ")
+      window = Accuracy.window { drive(seconds, text) }
       profile = window.profile
       list = [Exact.new(name: "CPU of the process", truth: window.cpu, within: 0.01, seen: profile.total("cpu-time")),
               Exact.new(name: "length of the profile", truth: window.wall, within: 0.001, seen: profile.duration_nanos),
