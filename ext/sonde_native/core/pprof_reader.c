@@ -3,7 +3,7 @@
  *
  * Fields may come in any order, so the top level is walked once for each kind of thing, in the order in which things
  * refer to each other: strings, types, mappings, functions, locations, samples. Walking it means jumping from length to
- * length.
+ * length, and only from the first to the last thing of the kind: usually they stand together.
  */
 #include "pprof_reader.h"
 
@@ -17,8 +17,7 @@
 /* Frames that all samples may have together, by bytes of input: far more than inlining gives. */
 enum { FRAMES_PER_BYTE = 32, FRAMES_AT_LEAST = 1 << 20 };
 
-/* What is shared with the reader of samples
- * ---------------------------------------------------------------------------- */
+/* What is shared with the reader of samples ----------------------------------- */
 
 sn_status sn_reader_fail(sn_reader *reader, sn_status status, const char *format, ...) {
   if (reader->error == NULL || reader->error_size == 0) return status;
@@ -66,13 +65,12 @@ sn_status sn_reader_message(sn_reader *reader, const sn_proto_field *field) {
   return sn_reader_fail(reader, SN_MALFORMED, "wrong wire type in field %u", field->number);
 }
 
-/* Walks
- * ---------------------------------------------------------------------------------------------------------------- */
+/* Walks ----------------------------------------------------------------------- */
 
 typedef sn_status (*message_handler)(sn_reader *, sn_proto_span);
 
 static sn_status for_each(sn_reader *reader, uint32_t number, message_handler handle) {
-  sn_proto_span rest = reader->input;
+  sn_proto_span rest = reader->ranges[number];
   while (rest.at < rest.end) {
     sn_proto_field field;
     sn_status status = sn_reader_next(reader, &rest, &field);
@@ -85,23 +83,27 @@ static sn_status for_each(sn_reader *reader, uint32_t number, message_handler ha
   return SN_OK;
 }
 
-/* How many functions and so on there are, for the maps. Also the first look at every byte of the top level. */
-static sn_status count_ids(sn_reader *reader) {
-  uint32_t counts[SN_PROFILE_STRING_TABLE] = {0};
+/* Where each kind of thing begins and ends, and how many there are, for the maps. Also the first look at every field of
+ * the top level. */
+static sn_status survey(sn_reader *reader) {
+  uint32_t counts[SN_READER_KINDS] = {0};
   sn_proto_span rest = reader->input;
   while (rest.at < rest.end) {
     sn_proto_field field;
+    const uint8_t *start = rest.at;
     const sn_status status = sn_reader_next(reader, &rest, &field);
     if (status != SN_OK) return status;
-    if (field.number < SN_ARRAY_LENGTH(counts) && counts[field.number] < SN_READER_INLINED - 1) counts[field.number]++;
+    const uint32_t kind = field.number < SN_READER_KINDS ? field.number : 0;
+    if (counts[kind]++ == 0) reader->ranges[kind].at = start;
+    reader->ranges[kind].end = rest.at;
+    if (counts[kind] >= SN_READER_INLINED) return SN_TOO_LARGE;
   }
   sn_status status = sn_id_map_expect(&reader->mappings, counts[SN_PROFILE_MAPPING]);
   if (status == SN_OK) status = sn_id_map_expect(&reader->functions, counts[SN_PROFILE_FUNCTION]);
   return status != SN_OK ? status : sn_id_map_expect(&reader->locations, counts[SN_PROFILE_LOCATION]);
 }
 
-/* Strings
- * -------------------------------------------------------------------------------------------------------------- */
+/* Strings --------------------------------------------------------------------- */
 
 static sn_status read_text(sn_reader *reader, sn_proto_span bytes) {
   const size_t length = sn_proto_left(&bytes);
@@ -123,8 +125,7 @@ static sn_status read_strings(sn_reader *reader) {
   return sn_reader_fail(reader, SN_MALFORMED, "no strings");
 }
 
-/* Types and single values
- * ---------------------------------------------------------------------------------------------- */
+/* Types and single values ----------------------------------------------------- */
 
 static sn_status read_value_type(sn_reader *reader, sn_proto_span rest, sn_value_type *type) {
   *type = (sn_value_type){0};
@@ -150,8 +151,9 @@ static sn_status read_sample_type(sn_reader *reader, sn_proto_span message) {
   return sn_profile_add_type_ids(reader->profile, type, &position);
 }
 
-static sn_status read_period_type(sn_reader *reader, sn_proto_span message) {
-  return read_value_type(reader, message, &reader->profile->period_type);
+static sn_status read_period_type(sn_reader *reader, const sn_proto_field *field) {
+  const sn_status status = sn_reader_message(reader, field);
+  return status != SN_OK ? status : read_value_type(reader, field->bytes, &reader->profile->period_type);
 }
 
 static sn_status add_comment(sn_reader *reader, uint64_t index) {
@@ -200,6 +202,8 @@ static sn_status read_single(sn_reader *reader, const sn_proto_field *field) {
       return read_time(reader, field);
     case SN_PROFILE_DURATION_NANOS:
       return sn_reader_int(reader, field, &reader->profile->duration_nanos);
+    case SN_PROFILE_PERIOD_TYPE:
+      return read_period_type(reader, field);
     case SN_PROFILE_PERIOD:
       return sn_reader_int(reader, field, &reader->profile->period);
     case SN_PROFILE_COMMENT:
@@ -216,7 +220,7 @@ static sn_status read_single(sn_reader *reader, const sn_proto_field *field) {
 }
 
 static sn_status read_singles(sn_reader *reader) {
-  sn_proto_span rest = reader->input;
+  sn_proto_span rest = reader->ranges[0];
   while (rest.at < rest.end) {
     sn_proto_field field;
     sn_status status = sn_reader_next(reader, &rest, &field);
@@ -226,8 +230,7 @@ static sn_status read_singles(sn_reader *reader) {
   return SN_OK;
 }
 
-/* Mappings and functions
- * ----------------------------------------------------------------------------------------------- */
+/* Mappings and functions ------------------------------------------------------ */
 
 static sn_status add_id(sn_reader *reader, sn_id_map *map, const char *kind, uint64_t id, uint32_t value) {
   if (id == 0) return sn_reader_fail(reader, SN_MALFORMED, "%s with id 0", kind);
@@ -285,8 +288,7 @@ static sn_status read_function(sn_reader *reader, sn_proto_span rest) {
   return status != SN_OK ? status : add_id(reader, &reader->functions, "function", id, added);
 }
 
-/* Locations
- * ------------------------------------------------------------------------------------------------------------ */
+/* Locations ------------------------------------------------------------------- */
 
 static sn_status read_line(sn_reader *reader, sn_proto_span rest, uint32_t *location) {
   sn_location line = {0};
@@ -378,14 +380,12 @@ static sn_status read_location(sn_reader *reader, sn_proto_span rest) {
   return add_id(reader, &reader->locations, "location", id, entry);
 }
 
-/* All
- * ------------------------------------------------------------------------------------------------------------------ */
+/* All ------------------------------------------------------------------------- */
 
 static sn_status read_all(sn_reader *reader) {
-  sn_status status = count_ids(reader);
+  sn_status status = survey(reader);
   if (status == SN_OK) status = read_strings(reader);
   if (status == SN_OK) status = for_each(reader, SN_PROFILE_SAMPLE_TYPE, read_sample_type);
-  if (status == SN_OK) status = for_each(reader, SN_PROFILE_PERIOD_TYPE, read_period_type);
   if (status == SN_OK) status = read_singles(reader);
   if (status == SN_OK) status = for_each(reader, SN_PROFILE_MAPPING, read_mapping);
   if (status == SN_OK) status = for_each(reader, SN_PROFILE_FUNCTION, read_function);

@@ -3,6 +3,7 @@
 #define SONDE_CORE_PPROF_READER_STATE_H
 
 #include "id_map.h"
+#include "pprof_fields.h"
 #include "profile.h"
 #include "proto_reader.h"
 
@@ -10,10 +11,14 @@
  * `inlined`. */
 #define SN_READER_INLINED (UINT32_C(1) << 31)
 
+/* Field numbers of the top level that have walks of their own are below this. */
+enum { SN_READER_KINDS = SN_PROFILE_STRING_TABLE + 1 };
+
 typedef struct sn_reader {
   sn_profile *profile;
   sn_memory *memory; /* the profile's */
   sn_proto_span input;
+  sn_proto_span ranges[SN_READER_KINDS]; /* by field number: from the first to behind the last of them; 0: all others */
   char *error;
   size_t error_size;
 

@@ -38,6 +38,29 @@ static sn_status add_location(sn_reader *reader, uint64_t id) {
   return status;
 }
 
+/* The common case of packed ids, without a check of room for each: no more frames than bytes, as long as none is
+ * inlined. Stops before the first id that is anything but plain. */
+static sn_status add_plain_locations(sn_reader *reader, sn_proto_span *ids) {
+  const size_t most = sn_proto_left(ids);
+  if (most > UINT32_MAX / 2) return SN_OK;
+  const uint32_t first = reader->depth;
+  const sn_status status = make_room(reader, (uint32_t)most);
+  if (status != SN_OK) return status;
+  uint32_t *at = reader->frames + first;
+  while (ids->at < ids->end) {
+    sn_proto_span rest = *ids;
+    uint64_t id;
+    if (!sn_proto_varint(&rest, &id)) break;
+    const uint32_t location = sn_id_map_get(&reader->locations, id);
+    if (SN_UNLIKELY(location & SN_READER_INLINED)) break; /* SN_NO_ID has the bit too */
+    *at++ = location;
+    *ids = rest;
+  }
+  reader->depth = (uint32_t)(at - reader->frames);
+  reader->frames_left += most - (reader->depth - first); /* what was claimed and not used */
+  return SN_OK;
+}
+
 static sn_status add_value(sn_reader *reader, uint64_t value) {
   if (reader->value_count >= reader->profile->type_count) {
     return sn_reader_fail(reader, SN_MALFORMED, "sample with more values than there are types");
@@ -52,6 +75,10 @@ static sn_status read_repeated(sn_reader *reader, const sn_proto_field *field,
   if (field->wire_type == SN_PROTO_VARINT) return add(reader, field->value);
   if (field->wire_type != SN_PROTO_BYTES) return sn_reader_fail(reader, SN_MALFORMED, "wrong wire type in a sample");
   sn_proto_span rest = field->bytes;
+  if (add == add_location) {
+    const sn_status status = add_plain_locations(reader, &rest);
+    if (status != SN_OK) return status;
+  }
   while (rest.at < rest.end) {
     uint64_t value;
     if (!sn_proto_varint(&rest, &value)) return sn_reader_fail(reader, SN_MALFORMED, "broken varint in a sample");

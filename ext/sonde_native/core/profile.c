@@ -7,8 +7,7 @@
 #include "hash.h"
 #include "wide_math.h"
 
-/* Life ---------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------ */
 
 static sn_status init_tables(sn_profile *profile) {
   sn_memory *memory = &profile->memory;
@@ -57,8 +56,7 @@ void sn_profile_destroy(sn_profile *profile) {
   sn_assert(atomic_load(&memory->used) == 0);
 }
 
-/* Texts, functions, locations, stacks, labels -------------------------------------------------------------------------
- */
+/* Texts, functions, locations, stacks, labels --------------------------------- */
 
 sn_status sn_profile_string(sn_profile *profile, const char *bytes, size_t length, uint32_t *id) {
   return sn_string_table_intern(&profile->strings, bytes, length, id);
@@ -126,8 +124,7 @@ sn_status sn_profile_labels(sn_profile *profile, const sn_label *labels, uint32_
   return sn_label_sets_intern(&profile->labels, labels, n, id);
 }
 
-/* Types and comments --------------------------------------------------------------------------------------------------
- */
+/* Types and comments ---------------------------------------------------------- */
 
 sn_status sn_profile_add_type_ids(sn_profile *profile, sn_value_type type, uint32_t *position) {
   if (profile->sample_count > 0 || profile->type_count >= SN_PROFILE_MAX_TYPES) return SN_INVALID;
@@ -166,8 +163,7 @@ sn_status sn_profile_add_comment(sn_profile *profile, const char *text, size_t l
   return status;
 }
 
-/* Samples -------------------------------------------------------------------------------------------------------------
- */
+/* Samples --------------------------------------------------------------------- */
 
 static uint32_t find_sample(const sn_profile *profile, uint32_t hash, uint32_t stack, uint32_t labels) {
   uint32_t cursor = hash, id;

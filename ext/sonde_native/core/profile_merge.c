@@ -18,8 +18,7 @@ typedef struct merge {
   int columns[SN_PROFILE_MAX_TYPES]; /* position in the target -> position in the source, or -1 */
 } merge;
 
-/* Ids
- * ------------------------------------------------------------------------------------------------------------------ */
+/* Ids ------------------------------------------------------------------------- */
 
 static sn_status map_string(merge *m, uint32_t id, uint32_t *mapped) {
   if (m->strings[id] == SN_NO_ID) {
@@ -100,8 +99,7 @@ static sn_status map_labels(merge *m, uint32_t id, uint32_t *mapped) {
   return SN_OK;
 }
 
-/* Types
- * ---------------------------------------------------------------------------------------------------------------- */
+/* Types ----------------------------------------------------------------------- */
 
 static bool same_string(const merge *m, uint32_t into, uint32_t from) {
   size_t into_length, from_length;
@@ -151,8 +149,7 @@ static sn_status match_types(merge *m) {
   return any || m->from->type_count == 0 ? SN_OK : SN_MISMATCH;
 }
 
-/* Header
- * --------------------------------------------------------------------------------------------------------------- */
+/* Header ---------------------------------------------------------------------- */
 
 static sn_status merge_period(merge *m) {
   sn_value_type mapped;
@@ -190,8 +187,7 @@ static sn_status merge_comments(merge *m) {
   return SN_OK;
 }
 
-/* Samples
- * -------------------------------------------------------------------------------------------------------------- */
+/* Samples --------------------------------------------------------------------- */
 
 static sn_status merge_sample(merge *m, uint32_t id) {
   const int64_t *from = m->from->values + (size_t)id * m->from->type_count;
@@ -214,8 +210,7 @@ static sn_status merge_samples(merge *m) {
   return status;
 }
 
-/* Life
- * ----------------------------------------------------------------------------------------------------------------- */
+/* Life ------------------------------------------------------------------------ */
 
 static uint32_t longest_stack(const sn_stack_table *stacks) {
   uint32_t longest = 0;

@@ -27,8 +27,7 @@ void sn_profile_totals(const sn_profile *profile, int64_t *out) {
   }
 }
 
-/* Functions of one name and file
- * --------------------------------------------------------------------------------------- */
+/* Functions of one name and file ---------------------------------------------- */
 
 static sn_status find_first(view *v, uint32_t function) {
   const sn_function *functions = v->profile->functions;
@@ -60,8 +59,7 @@ static sn_status unite_functions(view *v) {
   return SN_OK;
 }
 
-/* Sums
- * ----------------------------------------------------------------------------------------------------------------- */
+/* Sums ------------------------------------------------------------------------ */
 
 static void add_sample(view *v, uint32_t sample, int64_t value) {
   uint32_t depth;
@@ -83,8 +81,7 @@ static void add_samples(view *v, uint32_t type) {
   }
 }
 
-/* The largest: a heap with the least of those kept so far on top
- * ------------------------------------------------------- */
+/* The largest: a heap with the least of those kept so far on top -------------- */
 
 static int compare_text(const sn_profile *profile, uint32_t a, uint32_t b) {
   size_t a_length, b_length;
@@ -151,8 +148,7 @@ static uint32_t select_largest(const view *v, sn_top_entry *out, uint32_t limit)
   return count;
 }
 
-/* Life
- * ----------------------------------------------------------------------------------------------------------------- */
+/* Life ------------------------------------------------------------------------ */
 
 static sn_status allocate_all(view *v, uint32_t *capacities) {
   const uint32_t functions = v->profile->function_count + (v->profile->function_count == 0);

@@ -26,13 +26,23 @@ static inline size_t sn_proto_left(const sn_proto_span *span) {
 /* The general case of sn_proto_varint. */
 SN_MUST_USE bool sn_proto_long_varint(sn_proto_span *span, uint64_t *value);
 
-/* False if the varint is cut off or longer than ten bytes. */
+/* False if the varint is cut off or longer than ten bytes. Ids of one to three bytes are what a profile consists of. */
 SN_MUST_USE static inline bool sn_proto_varint(sn_proto_span *span, uint64_t *value) {
-  if (SN_LIKELY(span->at < span->end && *span->at < 0x80)) {
-    *value = *span->at++;
-    return true;
+  const uint8_t *at = span->at;
+  if (SN_UNLIKELY(sn_proto_left(span) < 3)) return sn_proto_long_varint(span, value);
+  uint32_t bits = at[0];
+  if (bits >= 0x80) {
+    bits = (bits & 0x7f) | (uint32_t)at[1] << 7;
+    at++;
+    if (at[0] >= 0x80) {
+      bits = (bits & 0x3fff) | (uint32_t)at[1] << 14;
+      at++;
+      if (at[0] >= 0x80) return sn_proto_long_varint(span, value);
+    }
   }
-  return sn_proto_long_varint(span, value);
+  span->at = at + 1;
+  *value = bits;
+  return true;
 }
 
 /* The next field; the span must not be empty. False if it is malformed. Fields of fixed size are skipped over: nothing

@@ -75,8 +75,7 @@ static uint32_t find_thread(const sn_convert_input *input, uint32_t number) {
   return low < input->thread_count && input->threads[low].number == number ? low : input->thread_count;
 }
 
-/* Calibration ---------------------------------------------------------------------------------------------------------
- */
+/* Calibration ----------------------------------------------------------------- */
 
 static void count_weights(conversion *c) {
   const sn_raw_store *store = c->input->store;
@@ -121,8 +120,7 @@ static void calibrate(conversion *c) {
   give_to_unnamed(c);
 }
 
-/* Names ---------------------------------------------------------------------------------------------------------------
- */
+/* Names ----------------------------------------------------------------------- */
 
 static sn_status text(sn_profile *out, const char *bytes, uint32_t *id) {
   return sn_profile_string(out, bytes, strlen(bytes), id);
@@ -214,8 +212,7 @@ static sn_status stack_for(conversion *c, uint32_t raw, uint32_t *id) {
   return SN_OK;
 }
 
-/* Samples -------------------------------------------------------------------------------------------------------------
- */
+/* Samples --------------------------------------------------------------------- */
 
 static sn_status add_sample(conversion *c, sn_row_key key, const int64_t *all) {
   int64_t values[SN_COLUMN_COUNT];
@@ -261,8 +258,7 @@ static sn_status add_fallbacks(conversion *c) {
   return status;
 }
 
-/* Life ----------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------ */
 
 static sn_status allocate(sn_memory *memory, void **block, size_t count, size_t size) {
   if (count > SIZE_MAX / size) return SN_FULL;

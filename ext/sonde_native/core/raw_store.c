@@ -11,8 +11,7 @@ static const uint64_t OVERFLOW_FRAME = SN_FRAME_OVERFLOW;
 static const uint64_t NATIVE_FRAME = SN_FRAME_NATIVE;
 static const int32_t NO_LINE = 0;
 
-/* Locations ----------------------------------------------------------------------------------------------------------
- */
+/* Locations ------------------------------------------------------------------- */
 
 static uint32_t location_count(const sn_raw_store *store) {
   return atomic_load_explicit(&store->location_count, memory_order_relaxed);
@@ -46,8 +45,7 @@ static bool intern_location(sn_raw_store *store, uint64_t frame, uint64_t aux, i
   return add_location(store, hash, (sn_raw_location){.frame = frame, .aux = aux, .line = line}, id);
 }
 
-/* Stacks -------------------------------------------------------------------------------------------------------------
- */
+/* Stacks ---------------------------------------------------------------------- */
 
 static bool same_stack(const sn_raw_store *store, uint32_t id, const uint64_t *frames, const int32_t *lines,
                        uint32_t n) {
@@ -98,8 +96,7 @@ uint32_t sn_raw_store_stack(sn_raw_store *store, const uint64_t *frames, const u
   return 0;
 }
 
-/* Rows ---------------------------------------------------------------------------------------------------------------
- */
+/* Rows ------------------------------------------------------------------------ */
 
 static bool same_key(sn_row_key a, sn_row_key b) {
   return a.stack == b.stack && a.thread == b.thread && a.labels == b.labels && a.state == b.state;
@@ -135,8 +132,7 @@ sn_row *sn_raw_store_row(sn_raw_store *store, sn_row_key key) {
   return &store->rows[0];
 }
 
-/* Life ---------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------ */
 
 /* Stack 0 and row 0. Where storage for one of each was kept this cannot fail. */
 static bool seed(sn_raw_store *store) {
