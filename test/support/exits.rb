@@ -73,7 +73,10 @@ class Exits
     said = File.read(@log, encoding: "UTF-8").scrub.strip
     return if seen == expected && said.empty?
 
-    @problems << "#{way}, after #{after} s: status #{seen.inspect}, not #{expected.inspect}#{"; it said: #{said[0, 2000]}" unless said.empty?}"
+    wrong = []
+    wrong << "status #{seen.inspect} instead of #{expected.inspect}" unless seen == expected
+    wrong << "it said: #{said[0, 2000]}" unless said.empty?
+    @problems << "#{way}, after #{after} s: #{wrong.join("; ")}"
   end
 
   def wait(pid)

@@ -15,6 +15,9 @@ class Suite
   MATRIX = %w[3.3 3.4 2.7].freeze
   # A Ruby of the matrix that cannot be had is a skip; for these it is a failure in CI.
   MUST_RUN = %w[3.3].freeze
+  # The C tests, by whichever of these files exists.
+  C_RUNNERS = { "test/c/run" => ["test/c/run"], "test/c/run.sh" => ["sh", "test/c/run.sh"],
+                "test/c/Makefile" => ["make", "-s", "-C", "test/c"] }.freeze
   UNAVAILABLE = 75 # exit status of bin/matrix
   SUMS = /^(?:[\w ]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.freeze
 
@@ -64,14 +67,13 @@ class Suite
   end
 
   def c_tests
-    unless File.exist?(File.join(ROOT, "test/c/run"))
-      return count("test/c/run", 0, 0, [["C tests", "test/c/run does not exist"]], 0, "")
-    end
+    runner = C_RUNNERS.keys.find { |path| File.exist?(File.join(ROOT, path)) }
+    return count("C tests", 0, 1, [], 0, "none of #{C_RUNNERS.keys.join(", ")} exists\n") unless runner
 
-    out, status, seconds = capture("test/c/run")
+    out, status, seconds = capture(*C_RUNNERS[runner])
     passed, failed, = sums(out)
     failed = 1 if status != 0 && failed.zero? || passed.zero?
-    count("test/c/run", passed, failed, [], seconds, out)
+    count(runner, passed, failed, [], seconds, out)
   end
 
   def matrix
