@@ -51,6 +51,7 @@ static VALUE native_status(VALUE self) {
   put(hash, "lateness_ns", counter(&e->counters.lateness_ns));
   put(hash, "drops", drops(e));
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
+  put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
   put(hash, "longest_pause_ns", counter(&e->counters.longest_job_ns));
   put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_ns));
   put(hash, "memory_bytes", SIZET2NUM(sn_engine_memory()));

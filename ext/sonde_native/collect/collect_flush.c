@@ -15,6 +15,7 @@
 #include "../vm/vm_thread.h"
 #include "collect_gc.h"
 #include "collect_sample.h"
+#include "collect_stack.h"
 
 sn_window *sn_windows;
 
@@ -141,14 +142,30 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Sonde's own thread is part of what the process used, and of what a profile shows. */
+static void settle_worker(void) {
+  sn_engine *e = &sn_the_engine;
+  int64_t cpu;
+  pid_t tid = atomic_load(&e->worker_tid);
+  if (!sn_clock_cpu_of(tid, &cpu)) return;
+  sn_raw_store *store = sn_recorder_enter(&e->recorder);
+  if (!store) return;
+  uint32_t stack = sn_stack_intern_special(store, SN_FRAME_SAMPLER);
+  work.threads[work.thread_count++] = (thread_note){
+      .thread = Qfalse, .number = UINT32_MAX, .fallback = stack, .cpu_time = cpu - e->worker_cpu_flushed, .tid = tid};
+  e->worker_cpu_flushed = cpu;
+  sn_recorder_leave(&e->recorder, store);
+}
+
 static void settle_and_flip(void) {
   sn_engine *e = &sn_the_engine;
   int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
   uint32_t room = atomic_load(&sn_threads.count);
-  work.threads = calloc(room ? room : 1, sizeof *work.threads);
+  work.threads = calloc(room + 1, sizeof *work.threads);
   if (!work.threads) rb_memerror();
   int64_t now = sn_clock_monotonic();
   settle_all(now);
+  settle_worker();
   work.gc_time = sn_gc_settle(gc_total);
   work.duration = now - e->slot_started;
   work.started_real = sn_clock_realtime() - work.duration;
@@ -175,6 +192,8 @@ static const char *special_name(const sn_raw_location *location, char *buffer, s
       return "(not sampled)";
     case SN_FRAME_GC:
       return "(garbage collection)";
+    case SN_FRAME_SAMPLER:
+      return "(sonde)";
     case SN_FRAME_OMITTED:
       snprintf(buffer, size, location->line == 1 ? "(1 frame omitted)" : "(%d frames omitted)", (int)location->line);
       return buffer;
@@ -235,7 +254,8 @@ static void name_frames(void) {
 
 static void name_threads(void) {
   for (uint32_t i = 0; i < work.thread_count && work.status == SN_OK; i++) {
-    VALUE name = sn_vm_thread_name(work.threads[i].thread);
+    VALUE thread = work.threads[i].thread;
+    VALUE name = thread == Qfalse ? rb_str_new_lit("sonde") : sn_vm_thread_name(thread);
     work.status = intern_string(name, &work.threads[i].name);
     RB_GC_GUARD(name);
   }

@@ -49,15 +49,12 @@ static void give_row(void) {
 }
 
 int64_t sn_gc_settle(int64_t total_now) {
-  int64_t time;
-  if (sn_vm_events_has_gc_hooks()) {
-    time = sn_the_engine.gc_time;
-    sn_the_engine.gc_time = 0;
-  } else {
-    if (total_now < 0) return -1;
-    time = total_now - sn_the_engine.gc_total_at_start;
-    sn_the_engine.gc_total_at_start = total_now;
-  }
+  sn_engine *e = &sn_the_engine;
+  int64_t by_hooks = e->gc_time;
+  int64_t by_vm = total_now < 0 ? -1 : total_now - e->gc_total_at_start;
+  e->gc_time = 0;
+  e->gc_total_at_start = total_now;
+  int64_t time = by_vm > 0 ? by_vm : by_hooks > 0 ? by_hooks : by_vm;
   if (time > 0) give_row();
   return time;
 }

@@ -1,8 +1,8 @@
 /* collect_gc: the collector's pauses. Each goes to the stack that ran into it, under a frame "(garbage collection)".
  *
- * Where the VM's hooks are free: exact total by the hooks, instants that fall into a pause are served when it ends, those
- * that fell before it are served when it begins. Elsewhere the worker asks the VM's own flag at each instant, and the total
- * is the growth of GC.total_time.
+ * Where the VM's hooks are free, instants that fall into a pause are served when it ends, those that fell before it when it
+ * begins. Elsewhere the worker asks the VM's own flag at each instant. The total is what the VM itself says
+ * (GC.total_time), else the sum of the pauses as the hooks saw them.
  * Contexts: enter and exit: gc (inside the VM's hook: clocks, own memory and stack walks only). The rest: gvl.
  */
 #ifndef SONDE_COLLECT_GC_H

@@ -47,6 +47,16 @@ static void book_cpu(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn
   if (gc) row->values[SN_GC_TIME] += weight;
 }
 
+/* All that was waited and is in no slot yet: to the stack that was read last. */
+static void book_gvl_wait(sn_raw_store *store, sn_thread *t, uint32_t stack, int64_t samples) {
+  if (t->gvl_pending <= 0) return;
+  sn_row *row = row_of(store, t, stack, SN_STATE_GVL_WAIT);
+  row->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
+  row->values[SN_WALL_TIME] += t->gvl_pending;
+  row->values[SN_WALL_SAMPLES] += samples;
+  t->gvl_pending = 0;
+}
+
 static void remember_stack(sn_thread *t, uint32_t stack, bool burning) {
   t->last_stack = stack;
   t->last_generation = sn_the_engine.generation;
@@ -106,8 +116,12 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
     if (burning) remember_stack(t, stack, true);
     return;
   }
-  book_wall(store, t, last_in_gc ? gc_stack : stack, state, due->instant - t->wall_booked, ticks_since(t));
-  if (due->instant > t->wall_booked) t->wall_booked = due->instant;
+  if (due->instant > t->wall_booked) {
+    int64_t wall = due->instant - t->wall_booked - t->gvl_wait_in_gap;
+    book_wall(store, t, last_in_gc ? gc_stack : stack, state, wall, ticks_since(t));
+    t->wall_booked = due->instant;
+    t->gvl_wait_in_gap = 0;
+  }
   remember_stack(t, last_in_gc ? gc_stack : stack, burning || weight[0] > 0);
 }
 
@@ -205,11 +219,12 @@ static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *
   return weight;
 }
 
+static int64_t at_least(int64_t value, int64_t floor) { return value > floor ? value : floor; }
+
 typedef struct off_gvl {
-  int64_t blocked;  /* wall time not booked yet: until it wanted the GVL, */
-  int64_t waiting;  /* and since */
-  int64_t gvl_wait; /* exact wait to book now */
-  int64_t weight;   /* CPU weight of native code */
+  int64_t blocked;      /* wall time to book, the waits for the GVL taken off */
+  bool waiting;         /* whether the waits are booked too */
+  int64_t weight;       /* CPU weight of native code */
   int64_t weight_count;
   int64_t ticks;
 } off_gvl;
@@ -217,52 +232,67 @@ typedef struct off_gvl {
 /* The stack that was read last is the one the thread was off the GVL with. */
 static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) {
   uint32_t stack = sn_stack_intern(store, false);
-  int64_t native = off->weight < off->blocked ? off->weight : off->blocked;
-  int64_t blocked_ticks = off->waiting > off->blocked ? 0 : off->ticks;
+  int64_t native = off->weight < off->blocked ? off->weight : at_least(off->blocked, 0);
+  int64_t blocked_ticks = off->blocked > 0 ? off->ticks : 0;
   book_cpu(store, t, stack, SN_STATE_NATIVE, false, off->weight, off->weight_count);
   book_wall(store, t, stack, SN_STATE_NATIVE, native, native > 0 ? off->weight_count : 0);
-  book_wall(store, t, stack, SN_STATE_BLOCKED, off->blocked - native,
-            blocked_ticks > off->weight_count ? blocked_ticks - off->weight_count : 0);
-  book_wall(store, t, stack, SN_STATE_GVL_WAIT, off->waiting, off->ticks - blocked_ticks);
-  if (off->gvl_wait > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += off->gvl_wait;
+  book_wall(store, t, stack, SN_STATE_BLOCKED, off->blocked - native, at_least(blocked_ticks - off->weight_count, 0));
+  if (off->waiting) book_gvl_wait(store, t, stack, off->ticks - blocked_ticks);
   remember_stack(t, stack, off->weight > 0);
 }
 
-static int64_t at_least(int64_t value, int64_t floor) { return value > floor ? value : floor; }
+/* What a thread did since its last booked instant, when it gets the GVL back. */
+typedef struct absence {
+  int64_t tick_time;  /* the last instant, */
+  int64_t ready_tick; /* and the last one before it wanted the GVL */
+  int64_t ready_at;   /* since when it wanted it */
+  int64_t now;
+} absence;
 
-static void book_at_resume(sn_thread *t, int64_t tick_time, int64_t ready_tick, int64_t now) {
-  int64_t until = at_least(ready_tick, t->wall_booked);
-  off_gvl off = {.blocked = until - t->wall_booked, .waiting = at_least(tick_time - until, 0), .ticks = ticks_since(t)};
-  int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed);
-  if (t->due.pending) off.weight = native_weight(t, ready_at ? ready_at : now, sn_clock_thread_cpu(), &off.weight_count);
-  if (off.waiting > 0) {
-    off.gvl_wait = t->gvl_pending;
-    t->gvl_pending = 0;
+/* Instants before it wanted the GVL book the time up to the last of them as blocked. An instant in the wait books all waits. What
+ * lies between (running, or blocked too shortly for an instant) stays open, for the next instant that finds it running. */
+static off_gvl divide_absence(sn_thread *t, const absence *a) {
+  int64_t earlier_waits = at_least(t->gvl_wait_in_gap - (a->now - a->ready_at), 0);
+  off_gvl off = {.waiting = a->tick_time > a->ready_tick, .ticks = ticks_since(t)};
+  if (a->ready_tick > t->wall_booked) {
+    off.blocked = at_least(a->ready_tick - t->wall_booked - earlier_waits, 0);
+    t->wall_booked = a->ready_tick;
+    t->gvl_wait_in_gap = a->now - a->ready_at;
+    earlier_waits = 0;
   }
+  if (off.waiting) {
+    int64_t open = at_least(a->ready_at - t->wall_booked - earlier_waits, 0);
+    t->wall_booked = a->now - open;
+    t->gvl_wait_in_gap = 0;
+  }
+  return off;
+}
+
+static void book_absence(sn_thread *t, const absence *a) {
+  off_gvl off = divide_absence(t, a);
+  if (t->due.pending) off.weight = native_weight(t, a->ready_at, sn_clock_thread_cpu(), &off.weight_count);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (!store) return;
   sn_stack_walk_current();
   book_off_gvl(store, t, &off);
   sn_recorder_leave(&sn_the_engine.recorder, store);
-  t->wall_booked = at_least(tick_time, t->wall_booked);
   sn_count(&sn_the_engine.counters.samples, 1);
 }
 
 static void back_on_gvl(sn_thread *t) {
-  int64_t tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire);
-  int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed);
-  int64_t now = 0;
-  if (ready_at) {
-    now = sn_clock_monotonic();
-    t->gvl_pending += at_least(now - ready_at, 0);
-  }
-  if (tick_time > t->wall_booked || t->due.pending) {
-    if (!now) now = sn_clock_monotonic();
-    int64_t ready_tick = ready_at ? atomic_load_explicit(&t->ready_tick, memory_order_relaxed) : tick_time;
-    book_at_resume(t, tick_time, ready_tick, now);
-    count_time(now);
-  }
+  absence a = {.tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire),
+               .ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed)};
+  a.ready_tick = a.ready_at ? atomic_load_explicit(&t->ready_tick, memory_order_relaxed) : a.tick_time;
+  bool instant_fell = a.tick_time > t->wall_booked || t->due.pending;
+  if (!a.ready_at && !instant_fell) return;
+  a.now = sn_clock_monotonic();
+  if (!a.ready_at || a.ready_at > a.now) a.ready_at = a.now;
+  t->gvl_pending += a.now - a.ready_at;
+  t->gvl_wait_in_gap += a.now - a.ready_at;
   atomic_store_explicit(&t->ready_at, 0, memory_order_relaxed);
+  if (!instant_fell) return;
+  book_absence(t, &a);
+  count_time(a.now);
 }
 
 void sn_sample_resumed(VALUE thread) {
@@ -342,38 +372,40 @@ static int64_t cpu_since_flush(sn_thread *t, bool dead) {
   return used;
 }
 
+/* Non-waiting wall time up to `now` that is in no slot yet. */
+static int64_t take_wall(sn_thread *t, int64_t now) {
+  int64_t wall = at_least(now - t->wall_booked - t->gvl_wait_in_gap, 0);
+  t->wall_booked = at_least(now, t->wall_booked);
+  t->gvl_wait_in_gap = 0;
+  return wall;
+}
+
 static void settle_dead(sn_raw_store *store, sn_thread *t) {
   bool known = t->last_generation == sn_the_engine.generation;
   uint32_t stack = known ? t->last_stack : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
-  book_wall(store, t, stack, SN_STATE_NONE, t->ended_at - t->wall_booked, known ? 0 : 1);
-  t->wall_booked = at_least(t->ended_at, t->wall_booked);
-  if (t->gvl_pending > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
-  t->gvl_pending = 0;
+  book_wall(store, t, stack, SN_STATE_NONE, take_wall(t, t->ended_at), known ? 0 : 1);
+  book_gvl_wait(store, t, stack, 0);
 }
 
 static void settle_own(sn_raw_store *store, sn_thread *t, int64_t now) {
   sn_stack_walk_current();
   sn_stack_drop_own(own_directory, own_directory_length);
   uint32_t stack = sn_stack_intern(store, false);
-  book_wall(store, t, stack, SN_STATE_RUNNING, now - t->wall_booked, ticks_since(t));
-  if (t->gvl_pending > 0) row_of(store, t, stack, SN_STATE_GVL_WAIT)->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
-  t->gvl_pending = 0;
+  book_wall(store, t, stack, SN_STATE_RUNNING, take_wall(t, now), ticks_since(t));
+  book_gvl_wait(store, t, stack, 0);
   remember_stack(t, stack, t->burn_generation != sn_the_engine.generation);
 }
 
 static void settle_off_gvl(sn_raw_store *store, sn_thread *t, int64_t now) {
   int64_t ready_at = atomic_load_explicit(&t->ready_at, memory_order_acquire);
-  int64_t until = ready_at && ready_at < now ? at_least(ready_at, t->wall_booked) : now;
-  off_gvl off = {.blocked = until - t->wall_booked, .waiting = now - until, .ticks = ticks_since(t)};
-  if (ready_at) {
-    t->gvl_pending += at_least(now - ready_at, 0);
-    atomic_store_explicit(&t->ready_at, now, memory_order_relaxed);
-  }
-  off.gvl_wait = t->gvl_pending;
-  t->gvl_pending = 0;
+  int64_t wait = ready_at ? at_least(now - ready_at, 0) : 0;
+  if (ready_at) atomic_store_explicit(&t->ready_at, now, memory_order_relaxed);
+  t->gvl_pending += wait;
+  t->gvl_wait_in_gap += wait;
+  off_gvl off = {.blocked = take_wall(t, now), .waiting = true, .ticks = ticks_since(t)};
   int64_t cpu;
   if (t->due.pending && sn_clock_cpu_of(atomic_load(&t->tid), &cpu)) {
-    off.weight = native_weight(t, until, cpu, &off.weight_count);
+    off.weight = native_weight(t, now - wait, cpu, &off.weight_count);
   }
   sn_stack_walk(t->thread);
   book_off_gvl(store, t, &off);
@@ -386,9 +418,10 @@ int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback
   if (!store) return -1;
   if (dead) {
     settle_dead(store, t);
+  } else if (own) {
+    settle_own(store, t, now);
   } else {
-    own ? settle_own(store, t, now) : settle_off_gvl(store, t, now);
-    t->wall_booked = at_least(now, t->wall_booked);
+    settle_off_gvl(store, t, now);
   }
   int64_t cpu = cpu_since_flush(t, dead);
   t->ran = own;

@@ -7,7 +7,8 @@
  *  - Wall time is tiled: each instant books the time since the thread's last booked instant to what the thread was
  *    doing at it. For a thread that was off the GVL that happens when it comes back (its stack has not moved), or at a flush;
  *    nothing is done for it in between, however many such threads there are.
- *  - Time waited for the GVL is measured exactly and booked to a stack at which an instant fell into such a wait.
+ *  - Time waited for the GVL is measured exactly, kept out of the rest of the wall time, and booked (as both) to a stack at
+ *    which an instant fell into such a wait.
  *  - At a flush and at a thread's end the rest is booked, so that the totals are exact.
  *
  * Contexts: with the GVL unless said otherwise; at safepoints, in GVL events and in GC hooks. Writes the active slot.

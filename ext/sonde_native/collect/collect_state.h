@@ -64,6 +64,8 @@ typedef struct sn_engine {
 
   sn_recorder recorder;
   sn_os_thread worker;
+  _Atomic pid_t worker_tid;
+  int64_t worker_cpu_flushed; /* belongs to the GVL */
   sn_os_waiter waiter;
   _Atomic bool stop;
   sn_engine_counters counters;

@@ -61,7 +61,8 @@ typedef struct sn_thread {
   uint8_t unseen_runs;  /* times it got the GVL before that */
   int64_t wall_booked;  /* wall time up to here is in a slot */
   int64_t cpu_flushed;  /* CPU time up to here is in a finished flush */
-  int64_t gvl_pending;  /* time waited for the GVL that is in no slot yet */
+  int64_t gvl_pending;  /* time waited for the GVL that is in no slot yet; */
+  int64_t gvl_wait_in_gap; /* the part of it since wall_booked */
   uint64_t tick_booked; /* number of the last instant that is in a slot */
   uint32_t last_stack;  /* the last stack walked, valid in the slot generation below */
   uint32_t burn_stack;  /* the last stack seen burning CPU, likewise */

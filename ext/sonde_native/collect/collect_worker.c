@@ -243,8 +243,9 @@ static void handle_time(int64_t now) {
 
 static void work(void *unused) {
   (void)unused;
-  sn_os_thread_be_prompt();
   sn_engine *e = &sn_the_engine;
+  atomic_store_explicit(&e->worker_tid, sn_os_thread_id(), memory_order_release);
+  sn_os_thread_be_prompt();
   while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
     uint32_t seen = sn_os_waiter_seen(&e->waiter);
     int64_t now = sn_clock_monotonic();
@@ -272,6 +273,8 @@ int sn_worker_start(void) {
   atomic_store(&e->counters.job_ns, 0);
   atomic_store(&e->tick_time, now);
   atomic_store(&e->stop, false);
+  atomic_store(&e->worker_tid, 0);
+  e->worker_cpu_flushed = 0;
   atomic_store(&e->unseen, false);
   atomic_store(&e->look_asked, false);
   atomic_store(&e->suspended_list, NULL);

@@ -28,6 +28,7 @@ enum sn_special_frame {
   SN_FRAME_NOT_SAMPLED = 3, /* time of a thread that was never seen */
   SN_FRAME_OMITTED = 4,     /* the line says how many frames were left out here */
   SN_FRAME_GC = 5,
+  SN_FRAME_SAMPLER = 6, /* Sonde's own thread */
   SN_FRAME_FIRST_REAL = 4096
 };
 
