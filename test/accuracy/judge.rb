@@ -126,11 +126,11 @@ module Accuracy
   # A quantity that is exact, not sampled. truth: a number, or the two numbers between which it must be; within: relative.
   Exact = Struct.new(:name, :truth, :seen, :within, keyword_init: true) do
     def low
-      truth.is_a?(Bracket) ? truth.inside : truth
+      truth.is_a?(Bracket) ? truth.to_a.min : truth
     end
 
     def high
-      truth.is_a?(Bracket) ? truth.outside : truth
+      truth.is_a?(Bracket) ? truth.to_a.max : truth
     end
 
     def right?
