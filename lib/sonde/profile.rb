@@ -65,6 +65,8 @@ module Sonde
 
       inflate.total_in
     ensure
+      # Closing it unfinished would print a warning.
+      inflate&.reset
       inflate&.close
     end
     private_class_method :gunzip, :gunzip_stream

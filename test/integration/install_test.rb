@@ -117,7 +117,7 @@ class InstallTest < Minitest::Test
   PROGRAM = <<~'RUBY'
     require "sonde"
     $stdout.sync = true
-    puts Sonde.supported?, Sonde.unsupported_reason.inspect, Sonde.start.inspect, Sonde.start.inspect, Sonde.stop.inspect[0, 15]
+    puts Sonde.supported?, Sonde.unsupported_reason.inspect, Sonde.start.inspect, Sonde.start.inspect, Sonde.stop.inspect[0, 16]
     puts Sonde.profile { 1 }.class
     puts $LOADED_FEATURES.grep(/sonde_native|sonde_loader/).size
   RUBY
