@@ -5,6 +5,7 @@ require_relative "sonde/errors"
 require_relative "sonde/native"
 require_relative "sonde/configuration"
 require_relative "sonde/session"
+require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
 
@@ -17,7 +18,8 @@ require_relative "sonde/empty_profile"
 #   profile = Sonde.profile { work }
 #   profile.top.each { |entry| puts entry.name }
 #
-# Every method may be called from any thread, and all but {profile} from a signal handler. None of them disturbs the program:
+# Every method may be called from any thread, and all but {profile} from a signal handler. (Ruby cannot load a library there:
+# a handler that saves a profile needs a `require "zlib"` before it.) None of them disturbs the program:
 # the only exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible
 # ({supported?}) they do nothing, and say so once.
 #

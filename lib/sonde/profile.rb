@@ -83,7 +83,6 @@ module Sonde
     # @return [self]
     # @raise [SystemCallError] if it cannot be written
     def save(path)
-      require_relative "atomic_file"
       AtomicFile.write(path, to_pprof)
       self
     end

@@ -20,7 +20,7 @@ module Sonde
       # @return [Process::Status]
       # @raise [SystemCallError] if it cannot be started
       def run(environment, command)
-        @pid = nil
+        @pid = @witness = nil
         @early = []
         listen
         @witness = Witness.new
@@ -85,6 +85,7 @@ module Sonde
       # A `cat` that waits for input that never comes, and ends with us in any case.
       class Witness
         def initialize
+          @pid = @input = nil
           call
         end
 

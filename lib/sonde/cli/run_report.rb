@@ -20,6 +20,7 @@ module Sonde
         ["sonde: #{format("%.2f", @profile.duration)} s#{of_processes} profiled: #{totals}",
          *remarks,
          *types.flat_map { |type| table(type) },
+         "",
          "sonde: saved as #{@path} (to browse it: go tool pprof -http=: #{@path})"]
       end
 
@@ -43,7 +44,7 @@ module Sonde
       def table(type)
         return [] if @profile.totals.fetch(type, 0).zero?
 
-        ["", *@table.render(type), ""]
+        ["", *@table.render(type)]
       end
     end
   end

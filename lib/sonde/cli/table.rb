@@ -51,7 +51,8 @@ module Sonde
 
       def place(entry)
         file = short(text(entry.filename))
-        return "" if file.empty?
+        # In angle brackets: no file, but what there is instead, such as a function in C.
+        return "" if file.empty? || file.start_with?("<")
 
         entry.line.to_i.positive? ? "  #{file}:#{entry.line}" : "  #{file}"
       end

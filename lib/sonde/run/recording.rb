@@ -24,6 +24,8 @@ module Sonde
       # During the few milliseconds of writing at the very end, these must not end the process. They are sent again after it.
       HELD_SIGNALS = %w[INT TERM HUP].freeze
 
+      @recording = nil
+
       def self.begin_in_this_process
         return if @recording && @recording.pid == Process.pid
 
