@@ -18,8 +18,8 @@ require_relative "sonde/empty_profile"
 #   profile = Sonde.profile { work }
 #   profile.top.each { |entry| puts entry.name }
 #
-# Every method may be called from any thread, and all but {profile} from a signal handler. (Ruby cannot load a library there:
-# a handler that saves a profile needs a `require "zlib"` before it.) None of them disturbs the program:
+# Every method may be called from any thread, and all but {profile} from a signal handler. (Saving a profile may not: zlib
+# refuses to work there. Give it to another thread, through a Queue.) None of them disturbs the program:
 # the only exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible
 # ({supported?}) they do nothing, and say so once.
 #
