@@ -93,7 +93,8 @@ static void write_strings(const sn_profile *profile, sn_sink *sink, const char *
 static void write_scalars(const sn_profile *profile, sn_sink *sink) {
   sn_proto_int(sink, SN_PROFILE_TIME_NANOS, profile->time_nanos);
   sn_proto_int(sink, SN_PROFILE_DURATION_NANOS, profile->duration_nanos);
-  if (profile->period_type.type != 0) write_value_type(sink, SN_PROFILE_PERIOD_TYPE, profile->period_type);
+  const bool has_period_type = profile->period_type.type != 0 || profile->period_type.unit != 0;
+  if (has_period_type) write_value_type(sink, SN_PROFILE_PERIOD_TYPE, profile->period_type);
   sn_proto_int(sink, SN_PROFILE_PERIOD, profile->period);
   sn_proto_packed_ids(sink, SN_PROFILE_COMMENT, profile->comments, profile->comment_count, 0);
   sn_proto_uint(sink, SN_PROFILE_DEFAULT_SAMPLE_TYPE, profile->default_type);
