@@ -25,6 +25,7 @@ static VALUE drops(const sn_engine *e) {
   put(hash, "preempted", counter(&e->counters.preempted));
   put(hash, "contended", counter(&e->counters.contended));
   put(hash, "probes_skipped", counter(&e->counters.probes_skipped));
+  put(hash, "captures_lost", counter(&e->counters.captures_lost));
   put(hash, "truncated_stacks", counter(&e->counters.truncated));
   put(hash, "overflowed_stacks", ULL2NUM(stacks));
   put(hash, "overflowed_rows", ULL2NUM(rows));

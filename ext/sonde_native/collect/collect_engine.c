@@ -13,6 +13,7 @@
 #include "../vm/vm_thread.h"
 #include "collect_gc.h"
 #include "collect_sample.h"
+#include "collect_watch.h"
 #include "collect_worker.h"
 
 sn_engine sn_the_engine;
@@ -62,6 +63,7 @@ static VALUE begin_collecting(VALUE unused) {
 static void stop(void) {
   pause_engine();
   sn_vm_events_disable();
+  sn_watch_clear();
   sn_threads_end();
 }
 
@@ -74,11 +76,11 @@ static const char *start(const sn_engine_options *options) {
   reset_state(options);
   int raised = 0;
   rb_protect(begin_collecting, Qnil, &raised);
-  int refused = raised ? 0 : sn_worker_start();
-  if (!raised && refused == 0) return NULL;
+  const char *problem = raised ? NULL : sn_worker_start();
+  if (!raised && !problem) return NULL;
   stop();
   if (raised) rb_jump_tag(raised);
-  return "the system refuses a thread";
+  return problem;
 }
 
 /* The union of what all windows ask for. */

@@ -16,6 +16,7 @@
 #include "collect_gc.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
+#include "collect_watch.h"
 
 sn_window *sn_windows;
 
@@ -77,6 +78,7 @@ static void mark_all(void *unused) {
   (void)unused;
   for (int i = 0; i < 2; i++) mark_store(&sn_the_engine.recorder.slots[i].store);
   sn_threads_mark();
+  sn_watch_mark();
   for (uint32_t i = 0; i < work.thread_count; i++) rb_gc_mark(work.threads[i].thread);
   rb_gc_mark(flushing_thread);
 }
@@ -164,6 +166,7 @@ static void settle_and_flip(void) {
   work.threads = calloc(room + 1, sizeof *work.threads);
   if (!work.threads) rb_memerror();
   int64_t now = sn_clock_monotonic();
+  sn_watch_drain();
   settle_all(now);
   settle_worker();
   work.gc_time = sn_gc_settle(gc_total);

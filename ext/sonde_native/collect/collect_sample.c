@@ -7,6 +7,7 @@
 #include "../vm/vm_features.h"
 #include "../vm/vm_thread.h"
 #include "collect_stack.h"
+#include "collect_watch.h"
 #include "collect_worker.h"
 
 enum {
@@ -97,8 +98,13 @@ static bool take_due(sn_thread *t, sn_due *taken) {
   return pending;
 }
 
-/* The last instant is judged here, the earlier ones were by the worker. */
-static bool burned(const sn_due *due, int64_t now, int64_t cpu) { return (cpu - due->cpu) * 2 >= now - due->instant; }
+/* The last instant is judged here, the earlier ones were by the worker. When all CPUs are busy the worker runs on the thread's own: the
+ * thread could not burn anything until the worker went to sleep again. */
+static bool burned(const sn_due *due, int64_t now, int64_t cpu) {
+  int64_t rested_at = atomic_load_explicit(&sn_the_engine.worker_rested_at, memory_order_acquire);
+  int64_t since = rested_at > due->cpu_read_at && rested_at < now ? rested_at : due->cpu_read_at;
+  return (cpu - due->cpu) * 2 >= now - since;
+}
 
 static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, bool last_in_gc, bool burning) {
   sn_thread_state state = due->native ? SN_STATE_NATIVE : SN_STATE_RUNNING;
@@ -199,9 +205,26 @@ void sn_sample_seed(VALUE thread, pid_t tid, bool current) {
   }
 }
 
+/* A native thread serves one Ruby thread after the other: whoever had it before has ended by now. */
+static void end_predecessor(const sn_thread *t) {
+  uint32_t count = atomic_load(&sn_threads.count);
+  pid_t tid = atomic_load(&t->tid);
+  for (uint32_t i = 0; i < count; i++) {
+    sn_thread *other = atomic_load(&sn_threads.entries[i]);
+    if (other == t || atomic_load(&other->tid) != tid || atomic_load(&other->phase) == SN_PHASE_DEAD) continue;
+    other->cpu_at_end = t->cpu_flushed;
+    other->ended_at = t->wall_booked;
+    atomic_store_explicit(&other->phase, SN_PHASE_DEAD, memory_order_release);
+  }
+}
+
 void sn_sample_begun(VALUE thread) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
   sn_thread *t = own_entry(thread);
-  if (t) t->ran = true;
+  if (!t) return;
+  end_predecessor(t);
+  t->ran = true;
+  want_look(t);
 }
 
 /* -- back on the GVL -------------------------------------------------------------------------------------------------------- */
@@ -212,7 +235,7 @@ static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *
   if (!take_due(t, &due) || due.look) return 0;
   int64_t weight = due.confirmed[0] + due.confirmed[1];
   *count = due.confirmed_count[0] + due.confirmed_count[1];
-  if (due.instant < until && burned(&due, until, cpu)) {
+  if (due.cpu_read_at < until && burned(&due, until, cpu)) {
     weight += due.gap;
     *count += 1;
   }
@@ -229,6 +252,9 @@ typedef struct off_gvl {
   int64_t ticks;
 } off_gvl;
 
+/* Without GVL events nobody knows whether a thread that does not run is blocked or waits for the GVL. */
+static sn_thread_state idle_state(void) { return sn_vm_events_has_gvl_events() ? SN_STATE_BLOCKED : SN_STATE_NONE; }
+
 /* The stack that was read last is the one the thread was off the GVL with. */
 static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) {
   uint32_t stack = sn_stack_intern(store, false);
@@ -236,9 +262,20 @@ static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) 
   int64_t blocked_ticks = off->blocked > 0 ? off->ticks : 0;
   book_cpu(store, t, stack, SN_STATE_NATIVE, false, off->weight, off->weight_count);
   book_wall(store, t, stack, SN_STATE_NATIVE, native, native > 0 ? off->weight_count : 0);
-  book_wall(store, t, stack, SN_STATE_BLOCKED, off->blocked - native, at_least(blocked_ticks - off->weight_count, 0));
+  book_wall(store, t, stack, idle_state(), off->blocked - native, at_least(blocked_ticks - off->weight_count, 0));
   if (off->waiting) book_gvl_wait(store, t, stack, off->ticks - blocked_ticks);
   remember_stack(t, stack, off->weight > 0);
+}
+
+void sn_sample_book_capture(sn_raw_store *store, sn_thread *t, int64_t until, int64_t instants, int64_t weight,
+                            int64_t weight_count) {
+  off_gvl off = {.blocked = at_least(until - t->wall_booked, 0),
+                 .weight = weight,
+                 .weight_count = weight_count,
+                 .ticks = instants};
+  book_off_gvl(store, t, &off);
+  t->wall_booked = at_least(until, t->wall_booked);
+  t->tick_booked = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
 }
 
 /* What a thread did since its last booked instant, when it gets the GVL back. */
@@ -337,6 +374,7 @@ void sn_sample_exited(VALUE thread) {
   if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed)) return;
   sn_thread *t = sn_thread_of(thread);
   if (!t) return;
+  if (!t->seen) sn_worker_unseen_stops();
   t->cpu_at_end = sn_clock_thread_cpu();
   t->ended_at = sn_clock_monotonic();
   atomic_store_explicit(&t->phase, SN_PHASE_DEAD, memory_order_release);
@@ -345,9 +383,11 @@ void sn_sample_exited(VALUE thread) {
 void sn_sample_job(void) {
   if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_relaxed) || !sn_vm_thread_in_main_ractor()) return;
   sn_count(&sn_the_engine.counters.jobs, 1);
+  sn_watch_drain();
   sn_thread *t = own_entry(rb_thread_current());
   if (!t) return;
-  if (atomic_load_explicit(&t->phase, memory_order_relaxed) != SN_PHASE_RUNNING) {
+  sn_watch_take(t);
+  if (sn_vm_events_has_gvl_events() && atomic_load_explicit(&t->phase, memory_order_relaxed) != SN_PHASE_RUNNING) {
     /* It announced that it would sleep, but found an interrupt first: no event says that it goes on. */
     atomic_store_explicit(&t->phase, SN_PHASE_RUNNING, memory_order_release);
     atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
@@ -362,7 +402,7 @@ static int64_t cpu_since_flush(sn_thread *t, bool dead) {
   int64_t cpu;
   if (dead) {
     cpu = t->cpu_at_end;
-  } else if (!t->ran && !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
+  } else if (sn_vm_events_has_gvl_events() && !t->ran && !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
     return 0; /* has not been on a CPU */
   } else if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) {
     return -1;
@@ -411,7 +451,18 @@ static void settle_off_gvl(sn_raw_store *store, sn_thread *t, int64_t now) {
   book_off_gvl(store, t, &off);
 }
 
+/* Up to 3.1 nothing tells of a thread that ended by an exception. Its native thread may wait for the next one: until that begins
+ * (end_predecessor), its clock is still the dead thread's. */
+static void notice_death(sn_thread *t, int64_t now) {
+  if (atomic_load_explicit(&t->phase, memory_order_relaxed) == SN_PHASE_DEAD || sn_vm_thread_alive(t->thread)) return;
+  if (!sn_clock_cpu_of(atomic_load(&t->tid), &t->cpu_at_end)) t->cpu_at_end = t->cpu_flushed;
+  t->ended_at = now;
+  atomic_store_explicit(&t->phase, SN_PHASE_DEAD, memory_order_release);
+}
+
 int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback) {
+  if (!sn_vm_events_has_gvl_events()) notice_death(t, now);
+  sn_watch_take(t);
   bool dead = atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD;
   if (own && t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);

@@ -29,6 +29,10 @@ void sn_sample_exited(VALUE thread);
 /* A thread begins, where there are no GVL events. */
 void sn_sample_begun(VALUE thread);
 
+/* Books what a thread did off the GVL up to an instant; its stack is in the engine's buffer. Where there are no GVL events. */
+void sn_sample_book_capture(sn_raw_store *store, sn_thread *t, int64_t until, int64_t instants, int64_t weight,
+                            int64_t weight_count);
+
 /* Books the pending instants of t, which is the calling thread. in_gc: they fell into a collection. */
 typedef enum sn_serve_as { SN_SERVE_PLAIN, SN_SERVE_GC, SN_SERVE_AS_SEEN } sn_serve_as;
 void sn_sample_serve(sn_thread *t, sn_serve_as as);

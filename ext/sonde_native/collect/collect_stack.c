@@ -25,11 +25,12 @@ static void set_frame(sn_vm_stack *s, uint32_t i, uint64_t frame, int32_t line) 
 }
 
 void sn_stack_drop_own(const char *directory, size_t length) {
-  enum { LOOK_AT = 24 };
   sn_vm_stack *s = sn_the_engine.stack;
   uint32_t own = 0;
-  for (uint32_t i = 0; i < s->length && i < LOOK_AT; i++) {
-    if (sn_vm_frame_is_below(s->frames[i], directory, length)) own = i + 1;
+  for (uint32_t i = 0; i < s->length; i++) {
+    sn_vm_frame_place place = sn_vm_frame_place_of(s->frames[i], directory, length);
+    if (place == SN_FRAME_ELSEWHERE) break;
+    if (place == SN_FRAME_BELOW) own = i + 1;
   }
   if (own > 0 && own < s->length) shift(s, 0, own);
 }

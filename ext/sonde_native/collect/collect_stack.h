@@ -7,7 +7,7 @@
 /* Each reads a stack into the engine's buffer; the others work on what was read last. */
 void sn_stack_walk_current(void);
 void sn_stack_walk(VALUE thread);
-/* Leaves out the leading frames up to the last one (of the first few) whose file lies below the directory. */
+/* Leaves out the leading frames whose files lie below the directory, and the C functions between them. */
 void sn_stack_drop_own(const char *directory, size_t length);
 
 /* Interns what was read; with a leaf frame "(garbage collection)" on top when gc is true. */

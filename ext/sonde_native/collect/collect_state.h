@@ -24,6 +24,7 @@ typedef struct sn_engine_counters {
   _Atomic uint64_t looks;           /* first looks at new threads */
   _Atomic uint64_t contended;       /* instants that could not be noted or served because the other side was at it */
   _Atomic uint64_t probes_skipped;  /* suspended threads beyond the bound for one instant */
+  _Atomic uint64_t captures_lost;   /* stacks of threads off the GVL that were not copied, as too many waited to be booked */
   _Atomic uint64_t truncated;       /* stacks deeper than max_frames */
   _Atomic uint64_t job_ns;          /* time in jobs and in events that booked something */
   _Atomic uint64_t longest_job_ns;  /* the longest of them: the longest pause of a thread */
@@ -44,6 +45,7 @@ typedef struct sn_engine {
   /* written by the worker, read everywhere */
   _Atomic int64_t tick_time; /* monotonic time of the last instant */
   _Atomic uint64_t tick;     /* its number */
+  _Atomic int64_t worker_rested_at; /* when the worker had done its work at the last instant */
 
   /* written by GC hooks (with the GVL), read by the worker */
   _Atomic bool in_gc;

@@ -32,8 +32,9 @@ typedef struct sn_due {
   bool in_gc;           /* the last instant fell into a collection */
   bool look;            /* the last instant was a first look at a new thread: a stack is wanted, no weight */
   int64_t instant;      /* the last instant: monotonic time, */
-  int64_t cpu;          /* the thread's CPU clock then, */
-  int64_t gap;          /* and the time since the instant before it */
+  int64_t cpu;          /* the thread's CPU clock a moment later, */
+  int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
+  int64_t gap;          /* the time since the instant before it */
   int64_t confirmed[2]; /* weight of earlier instants at which the thread proved to burn CPU; [1]: inside a collection */
   int64_t confirmed_count[2];
 } sn_due;
@@ -80,6 +81,8 @@ typedef struct sn_thread {
   struct sn_thread *next_listed; /* written by whoever set `listed` */
   uint64_t hot_suspensions;      /* worker only: the suspension it watches */
   _Atomic bool burned_natively;  /* CPU without the GVL, since the last flush */
+
+  _Atomic(struct sn_capture *) capture; /* collect_watch */
 
   struct sn_thread *next_free;
 } sn_thread;

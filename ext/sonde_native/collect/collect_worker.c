@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "../os/os_clock.h"
+#include "../os/os_signal.h"
 #include "../vm/vm_events.h"
+#include "../vm/vm_layout.h"
+#include "collect_watch.h"
 
 enum {
   HOT_LIMIT = 32,            /* threads that may be watched for native CPU at one time */
@@ -42,18 +45,22 @@ static int64_t random_below(int64_t n) { return (int64_t)((random_word() >> 11) 
 
 /* -- noting instants on threads ------------------------------------------------------------------------------------------ */
 
+typedef struct observation {
+  int64_t instant, gap;
+  int64_t cpu, cpu_read_at;
+  bool native, in_gc, look;
+} observation;
+
+static bool advanced(const sn_due *since, const observation *seen) {
+  return (seen->cpu - since->cpu) * 2 >= seen->cpu_read_at - since->cpu_read_at;
+}
+
 /* An earlier instant that is still there was right if the thread has burned CPU ever since. */
-static void confirm(sn_due *due, int64_t instant, int64_t cpu) {
-  if (!due->pending || due->look) return;
-  if ((cpu - due->cpu) * 2 < instant - due->instant) return;
+static void confirm(sn_due *due, const observation *seen) {
+  if (!due->pending || due->look || !advanced(due, seen)) return;
   due->confirmed[due->in_gc] += due->gap;
   due->confirmed_count[due->in_gc]++;
 }
-
-typedef struct observation {
-  int64_t instant, cpu, gap;
-  bool native, in_gc, look;
-} observation;
 
 static bool note(sn_thread *t, const observation *seen) {
   sn_due *due = &t->due;
@@ -61,10 +68,11 @@ static bool note(sn_thread *t, const observation *seen) {
     sn_count(&sn_the_engine.counters.contended, 1);
     return false;
   }
-  if (!seen->look) confirm(due, seen->instant, seen->cpu);
+  if (!seen->look) confirm(due, seen);
   if (!(seen->look && due->pending)) { /* a look never replaces a true instant */
     due->instant = seen->instant;
     due->cpu = seen->cpu;
+    due->cpu_read_at = seen->cpu_read_at;
     due->gap = seen->gap;
     due->native = seen->native;
     due->in_gc = seen->in_gc;
@@ -77,8 +85,10 @@ static bool note(sn_thread *t, const observation *seen) {
 
 static uint32_t phase_of(const sn_thread *t) { return atomic_load_explicit(&t->phase, memory_order_acquire); }
 
-static bool cpu_of(const sn_thread *t, int64_t *cpu) {
-  return sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), cpu);
+static bool read_cpu(const sn_thread *t, observation *seen) {
+  bool told = sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &seen->cpu);
+  seen->cpu_read_at = sn_clock_monotonic();
+  return told;
 }
 
 static bool in_gc(void) {
@@ -88,12 +98,52 @@ static bool in_gc(void) {
 
 /* -- who has the GVL -------------------------------------------------------------------------------------------------------- */
 
-static sn_thread *holder(void) { return atomic_load_explicit(&sn_the_engine.running, memory_order_acquire); }
+/* Where no events tell, by comparing the VM's own word with the threads known. */
+static sn_thread *holder_by_owner(void) {
+  static sn_thread *last;
+  uintptr_t owner = sn_vm_layout_gvl_owner();
+  if (!owner) return NULL;
+  if (last && last->vm_address == owner && last->epoch == sn_threads.epoch) return last;
+  uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; i++) {
+    sn_thread *t = atomic_load_explicit(&sn_threads.entries[i], memory_order_acquire);
+    if (t && t->vm_address == owner && phase_of(t) != SN_PHASE_DEAD) return last = t;
+  }
+  return NULL;
+}
 
-static bool observe_holder(int64_t instant, int64_t gap) {
-  sn_thread *t = holder();
+static sn_thread *holder(void) {
+  if (!sn_vm_events_has_gvl_events()) return holder_by_owner();
+  return atomic_load_explicit(&sn_the_engine.running, memory_order_acquire);
+}
+
+/* What the signal handler compares with; written before the signal is sent. */
+static struct {
+  _Atomic pid_t tid;
+  _Atomic uintptr_t address;
+} asked;
+
+static void on_signal(void) {
+  if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_acquire)) return;
+  if (atomic_load_explicit(&asked.tid, memory_order_acquire) != sn_os_thread_id()) return;
+  sn_vm_events_job_from_handler(atomic_load_explicit(&asked.address, memory_order_acquire));
+}
+
+static void ask_for_job(const sn_thread *t) {
+  if (!sn_vm_events_needs_signal()) {
+    sn_vm_events_trigger_job();
+    return;
+  }
+  if (!t) return;
+  pid_t tid = atomic_load_explicit(&t->tid, memory_order_acquire);
+  atomic_store_explicit(&asked.address, t->vm_address, memory_order_release);
+  atomic_store_explicit(&asked.tid, tid, memory_order_release);
+  sn_os_signal_send(tid);
+}
+
+static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {
   observation seen = {.instant = instant, .gap = gap, .in_gc = in_gc()};
-  return t && cpu_of(t, &seen.cpu) && note(t, &seen);
+  return t && read_cpu(t, &seen) && note(t, &seen);
 }
 
 /* -- who burns CPU without it ---------------------------------------------------------------------------------------------- */
@@ -104,10 +154,10 @@ static bool still_off(const sn_thread *t) {
 }
 
 /* A watched thread stays watched while its clock advances with the time. Returns whether it does. */
-static bool observe_hot(sn_thread *t, int64_t instant, int64_t gap) {
-  observation seen = {.instant = instant, .gap = gap, .native = true};
-  if (!still_off(t) || !cpu_of(t, &seen.cpu)) return false;
-  bool burning = (seen.cpu - t->due.cpu) * 2 >= instant - t->due.instant;
+static bool observe_hot(sn_thread *t, int64_t gap) {
+  observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
+  if (!still_off(t) || !read_cpu(t, &seen)) return false;
+  bool burning = advanced(&t->due, &seen);
   if (!t->due.pending) burning = true; /* its first instant was taken by a flush: judge at the next */
   if (!burning) return false;
   atomic_store_explicit(&t->burned_natively, true, memory_order_relaxed);
@@ -115,11 +165,11 @@ static bool observe_hot(sn_thread *t, int64_t instant, int64_t gap) {
   return true;
 }
 
-static void observe_all_hot(int64_t instant, int64_t gap) {
+static void observe_all_hot(int64_t gap) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < me.hot_count; i++) {
     sn_thread *t = me.hot[i];
-    if (observe_hot(t, instant, gap)) {
+    if (observe_hot(t, gap)) {
       me.hot[kept++] = t;
     } else {
       atomic_store_explicit(&t->listed, false, memory_order_release);
@@ -129,33 +179,58 @@ static void observe_all_hot(int64_t instant, int64_t gap) {
 }
 
 /* Notes a first instant on a suspended thread; the next one tells whether it burns. */
-static bool begin_watching(sn_thread *t, int64_t instant, int64_t gap) {
-  observation seen = {.instant = instant, .gap = gap, .native = true};
+static bool begin_watching(sn_thread *t, int64_t gap) {
+  observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
   t->hot_suspensions = atomic_load_explicit(&t->suspensions, memory_order_relaxed);
-  if (me.hot_count == HOT_LIMIT || phase_of(t) != SN_PHASE_SUSPENDED || !cpu_of(t, &seen.cpu)) return false;
+  if (me.hot_count == HOT_LIMIT || phase_of(t) != SN_PHASE_SUSPENDED || !read_cpu(t, &seen)) return false;
   if (!note(t, &seen)) return false;
   me.hot[me.hot_count++] = t;
   return true;
 }
 
-static void observe_suspended(int64_t instant, int64_t gap) {
+static void observe_suspended(int64_t gap) {
   sn_thread *t = atomic_exchange_explicit(&sn_the_engine.suspended_list, NULL, memory_order_acq_rel);
   for (uint32_t n = 0; t; n++) {
     sn_thread *next = t->next_listed;
     if (n >= PROBE_LIMIT) sn_count(&sn_the_engine.counters.probes_skipped, 1);
-    if (n >= PROBE_LIMIT || !begin_watching(t, instant, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+    if (n >= PROBE_LIMIT || !begin_watching(t, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
     t = next;
   }
 }
 
 /* One of those that looked cold, in turn: C code may start to compute after it waited for long. */
-static void observe_one_cold(int64_t instant, int64_t gap) {
+static void observe_one_cold(int64_t gap) {
   uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire);
   if (count == 0) return;
   sn_thread *t = atomic_load_explicit(&sn_threads.entries[me.cold_cursor++ % count], memory_order_acquire);
   if (!t || phase_of(t) != SN_PHASE_SUSPENDED) return;
   if (atomic_exchange_explicit(&t->listed, true, memory_order_acq_rel)) return;
-  if (!begin_watching(t, instant, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+  if (!begin_watching(t, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+}
+
+/* -- the same without GVL events -------------------------------------------------------------------------------------------- */
+
+static void drop_stale_due(sn_thread *t) {
+  if (!t->due.pending || t->due.native || !sn_due_try_lock(&t->due, 1)) return;
+  t->due.pending = false; /* it lost the GVL before its job ran: wall time only, by its capture */
+  sn_due_unlock(&t->due);
+}
+
+static void on_move(sn_thread *t) {
+  drop_stale_due(t);
+  atomic_fetch_add_explicit(&t->suspensions, 1, memory_order_relaxed);
+  uint32_t phase = phase_of(t);
+  if (phase == SN_PHASE_DEAD) return;
+  atomic_compare_exchange_strong(&t->phase, &phase, SN_PHASE_SUSPENDED);
+  sn_worker_watch(t);
+}
+
+static bool must_watch(void) { return !sn_vm_events_has_gvl_events() && sn_vm_layout_usable(); }
+
+static void note_running(sn_thread *t) {
+  sn_watch_running(t);
+  uint32_t phase = phase_of(t);
+  if (phase != SN_PHASE_DEAD) atomic_compare_exchange_strong(&t->phase, &phase, SN_PHASE_RUNNING);
 }
 
 /* -- instants --------------------------------------------------------------------------------------------------------------- */
@@ -167,20 +242,24 @@ static void take_instant(int64_t now) {
   atomic_store_explicit(&sn_the_engine.look_asked, false, memory_order_relaxed);
   sn_count(&sn_the_engine.tick, 1);
   sn_count(&sn_the_engine.counters.instants, 1);
-  bool wanted = observe_holder(now, gap);
-  observe_all_hot(now, gap);
-  observe_suspended(now, gap);
-  observe_one_cold(now, gap);
+  sn_thread *t = holder();
+  if (t && must_watch()) note_running(t);
+  bool wanted = observe_holder(t, now, gap);
+  if (wanted) ask_for_job(t); /* before all else: what runs now should still be on the stack then */
+  if (must_watch()) sn_watch_instant(now, t, on_move);
+  observe_all_hot(gap);
+  observe_suspended(gap);
+  observe_one_cold(gap);
   /* A thread that announced a sleep and then went on computing looks hot: the job finds out. */
-  if (wanted || me.hot_count > 0) sn_vm_events_trigger_job();
+  if (!wanted && me.hot_count > 0) ask_for_job(t);
 }
 
 static void take_look(int64_t now) {
   sn_thread *t = holder();
   observation seen = {.instant = now, .look = true};
-  if (!t || t->seen || !cpu_of(t, &seen.cpu) || !note(t, &seen)) return;
+  if (!t || t->seen || !read_cpu(t, &seen) || !note(t, &seen)) return;
   sn_count(&sn_the_engine.counters.looks, 1);
-  sn_vm_events_trigger_job();
+  ask_for_job(t);
 }
 
 static void count_lateness(int64_t late) {
@@ -224,7 +303,7 @@ static void keep_budget(int64_t now) {
 
 /* -- the thread -------------------------------------------------------------------------------------------------------------- */
 
-static void handle_time(int64_t now) {
+static void act(int64_t now) {
   if (now >= me.next_instant) {
     count_lateness(now - me.next_instant);
     take_instant(now);
@@ -239,6 +318,11 @@ static void handle_time(int64_t now) {
     take_look(now);
     plan_look(now);
   }
+}
+
+static void handle_time(int64_t now) {
+  act(now);
+  atomic_store_explicit(&sn_the_engine.worker_rested_at, sn_clock_monotonic(), memory_order_release);
 }
 
 static void work(void *unused) {
@@ -260,8 +344,10 @@ static void work(void *unused) {
   atomic_store_explicit(&e->counters.worker_cpu_ns, (uint64_t)sn_clock_thread_cpu(), memory_order_relaxed);
 }
 
-int sn_worker_start(void) {
+const char *sn_worker_start(void) {
   sn_engine *e = &sn_the_engine;
+  const char *problem = sn_vm_events_needs_signal() ? sn_os_signal_install(on_signal) : NULL;
+  if (problem) return problem;
   int64_t now = sn_clock_monotonic();
   me.random = (uint64_t)now * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&now ^ (uint64_t)sn_os_thread_id();
   if (me.random == 0) me.random = 1;
@@ -279,7 +365,7 @@ int sn_worker_start(void) {
   atomic_store(&e->look_asked, false);
   atomic_store(&e->suspended_list, NULL);
   plan_instant(now);
-  return sn_os_thread_start(&e->worker, "sonde", work, NULL);
+  return sn_os_thread_start(&e->worker, "sonde", work, NULL) == 0 ? NULL : "the system refuses a thread";
 }
 
 void sn_worker_stop(void) {

@@ -8,8 +8,8 @@
 
 #include "collect_state.h"
 
-/* Contexts: gvl. 0, or the errno of what the system refused. */
-int sn_worker_start(void);
+/* Contexts: gvl. NULL, or a static reason why it cannot. */
+const char *sn_worker_start(void);
 /* Contexts: gvl, or the VM's end. Returns when the worker has ended. */
 void sn_worker_stop(void);
 /* In a forked child: there is no worker any more. */

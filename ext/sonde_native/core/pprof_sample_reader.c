@@ -42,7 +42,7 @@ static sn_status add_location(sn_reader *reader, uint64_t id) {
  * inlined. Stops before the first id that is anything but plain. */
 static sn_status add_plain_locations(sn_reader *reader, sn_proto_span *ids) {
   const size_t most = sn_proto_left(ids);
-  if (most > UINT32_MAX / 2) return SN_OK;
+  if (most == 0 || most > UINT32_MAX / 2) return SN_OK;
   const uint32_t first = reader->depth;
   const sn_status status = make_room(reader, (uint32_t)most);
   if (status != SN_OK) return status;

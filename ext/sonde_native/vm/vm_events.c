@@ -80,15 +80,17 @@ static void births_disable(void) {}
 
 #else
 
-static void on_thread_begin(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
-  (void)event, (void)data, (void)self, (void)id, (void)klass;
-  callbacks.begun(rb_thread_current());
+static void on_thread_event(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
+  (void)data, (void)self, (void)id, (void)klass;
+  event == RUBY_EVENT_THREAD_BEGIN ? callbacks.begun(rb_thread_current()) : callbacks.exited(rb_thread_current());
 }
 
 static const char *gvl_events_init(void) { return NULL; }
 
-static void births_enable(void) { rb_add_event_hook(on_thread_begin, RUBY_EVENT_THREAD_BEGIN, Qnil); }
-static void births_disable(void) { rb_remove_event_hook(on_thread_begin); }
+static void births_enable(void) {
+  rb_add_event_hook(on_thread_event, RUBY_EVENT_THREAD_BEGIN | RUBY_EVENT_THREAD_END, Qnil);
+}
+static void births_disable(void) { rb_remove_event_hook(on_thread_event); }
 
 #endif
 

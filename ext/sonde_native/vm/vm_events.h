@@ -15,7 +15,8 @@ typedef struct sn_vm_callbacks {
   void (*job)(void);
   /* GVL events (where SN_VM_HAS_GVL_EVENTS). No Ruby allocation, no exception, no release of the GVL.
    * resumed and suspended: on the thread itself, GVL held. ready: maybe on another thread: plain stores only.
-   * exited: on the thread itself, GVL already handed on. */
+   * exited: on the thread itself, GVL already handed on. Without GVL events it comes while the thread still has the GVL, and up to
+   * 3.1 only when the thread ends by itself. */
   void (*resumed)(VALUE thread);
   void (*suspended)(VALUE thread);
   void (*ready)(VALUE thread);

@@ -91,8 +91,9 @@ void sn_vm_frame_describe(uint64_t frame_word, uint64_t aux, sn_vm_frame_text *t
   text->path = NIL_P(path) ? (text->first_line == 0 ? c_path : no_path) : path;
 }
 
-bool sn_vm_frame_is_below(uint64_t frame, const char *directory, size_t length) {
+sn_vm_frame_place sn_vm_frame_place_of(uint64_t frame, const char *directory, size_t length) {
   VALUE path = rb_profile_frame_path((VALUE)frame);
-  return RB_TYPE_P(path, T_STRING) && (size_t)RSTRING_LEN(path) > length &&
-         memcmp(RSTRING_PTR(path), directory, length) == 0;
+  if (!RB_TYPE_P(path, T_STRING)) return SN_FRAME_WITHOUT_FILE;
+  bool below = (size_t)RSTRING_LEN(path) > length && memcmp(RSTRING_PTR(path), directory, length) == 0;
+  return below ? SN_FRAME_BELOW : SN_FRAME_ELSEWHERE;
 }

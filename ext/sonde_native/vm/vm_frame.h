@@ -20,7 +20,8 @@ typedef struct sn_vm_frame_text {
 void sn_vm_frame_init(void);
 void sn_vm_frame_describe(uint64_t frame, uint64_t aux, sn_vm_frame_text *text);
 
-/* Whether the frame's file lies below the directory (used to leave Sonde's own frames out). */
-bool sn_vm_frame_is_below(uint64_t frame, const char *directory, size_t length);
+/* Where the frame's file lies (used to leave Sonde's own frames out); C functions have none. Contexts: gvl; makes no object. */
+typedef enum sn_vm_frame_place { SN_FRAME_WITHOUT_FILE, SN_FRAME_BELOW, SN_FRAME_ELSEWHERE } sn_vm_frame_place;
+sn_vm_frame_place sn_vm_frame_place_of(uint64_t frame, const char *directory, size_t length);
 
 #endif

@@ -1,0 +1,201 @@
+/* collect_watch: see the header. The worker makes captures and pushes them to `finished`; holders of the GVL take from there, book,
+ * free and mark. A thread's own capture is guarded by the lock of its due; the worker never waits for it. */
+#include "collect_watch.h"
+
+#include <stdlib.h>
+
+#include "../vm/vm_layout.h"
+#include "collect_sample.h"
+#include "collect_stack.h"
+
+enum { WATCH_LIMIT = SN_VM_POSITION_BATCH, FINISHED_LIMIT = 4096 };
+
+struct sn_capture {
+  struct sn_capture *next;
+  sn_thread *thread;
+  uint32_t number; /* the thread's, which tells whether the entry is still its own */
+  sn_vm_position position;
+  int64_t until;
+  int64_t instants;
+  int64_t weight;
+  int64_t weight_count;
+  uint32_t count;
+  uint32_t omitted;
+  sn_vm_copied_frame frames[];
+};
+
+static _Atomic(struct sn_capture *) finished; /* newest first */
+static _Atomic uint32_t finished_count;
+static uint32_t cursor; /* worker only */
+
+/* -- worker ------------------------------------------------------------------------------------------------------------------ */
+
+static struct sn_capture *capture_of(const sn_thread *t) { return atomic_load_explicit(&t->capture, memory_order_acquire); }
+
+/* CPU that the worker saw the thread burn while it stood here. The due's lock is held: it guards the capture too. */
+static void take_native_weight(sn_thread *t, struct sn_capture *c) {
+  if (!t->due.pending || !t->due.native) return;
+  c->weight = t->due.confirmed[0] + t->due.confirmed[1];
+  c->weight_count = t->due.confirmed_count[0] + t->due.confirmed_count[1];
+  for (int i = 0; i < 2; i++) t->due.confirmed[i] = t->due.confirmed_count[i] = 0;
+  t->due.pending = false;
+}
+
+/* Pushed before it is taken from the thread: a marker must find it in one place at least. The lock is held. */
+static void hand_over(sn_thread *t) {
+  struct sn_capture *c = capture_of(t);
+  if (!c) return;
+  take_native_weight(t, c);
+  atomic_fetch_add_explicit(&finished_count, 1, memory_order_relaxed);
+  c->next = atomic_load_explicit(&finished, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&finished, &c->next, c, memory_order_release, memory_order_relaxed)) {
+  }
+  atomic_store_explicit(&t->capture, NULL, memory_order_release);
+}
+
+static void capture(sn_thread *t, const sn_vm_position *position, int64_t instant) {
+  static sn_vm_copied_frame frames[SN_VM_MAX_FRAMES];
+  uint32_t count, omitted, room = sn_the_engine.max_frames;
+  if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
+    /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
+    sn_count(&sn_the_engine.counters.captures_lost, 1);
+    return;
+  }
+  if (!sn_vm_layout_copy(t->vm_address, position, frames, room, &count, &omitted)) return;
+  struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
+  if (!c) return;
+  *c = (struct sn_capture){.thread = t, .number = t->number, .position = *position, .until = instant, .instants = 1,
+                           .count = count, .omitted = omitted};
+  for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
+  atomic_store_explicit(&t->capture, c, memory_order_release);
+}
+
+static bool lock(sn_thread *t) {
+  if (sn_due_try_lock(&t->due, 1)) return true;
+  sn_count(&sn_the_engine.counters.contended, 1);
+  return false;
+}
+
+static void stays(sn_thread *t, int64_t instant) {
+  if (!lock(t)) return;
+  struct sn_capture *c = capture_of(t);
+  if (c) {
+    c->until = instant;
+    c->instants++;
+  }
+  sn_due_unlock(&t->due);
+}
+
+static void has_moved(sn_thread *t, int64_t instant, void (*moved)(sn_thread *t)) {
+  sn_vm_position position;
+  if (!lock(t)) return;
+  hand_over(t);
+  bool readable = sn_vm_layout_position(t->vm_address, &position);
+  if (readable) capture(t, &position, instant);
+  sn_due_unlock(&t->due);
+  if (readable) moved(t);
+}
+
+void sn_watch_instant(int64_t instant, const sn_thread *holder, void (*moved)(sn_thread *t)) {
+  sn_thread *threads[WATCH_LIMIT];
+  uintptr_t structs[WATCH_LIMIT] = {0};
+  const sn_vm_position *positions[WATCH_LIMIT] = {0};
+  static sn_vm_position seen[WATCH_LIMIT];
+  bool unmoved[WATCH_LIMIT];
+  uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire), n = 0;
+  for (uint32_t i = 0; i < count && i < WATCH_LIMIT; i++) {
+    sn_thread *t = atomic_load_explicit(&sn_threads.entries[cursor++ % count], memory_order_acquire);
+    if (!t || t == holder || !t->vm_address) continue;
+    struct sn_capture *c = capture_of(t);
+    threads[n] = t;
+    structs[n] = t->vm_address;
+    seen[n] = c ? c->position : (sn_vm_position){0};
+    positions[n] = c ? &seen[n] : NULL;
+    n++;
+  }
+  sn_vm_layout_unmoved(structs, positions, n, unmoved);
+  for (uint32_t i = 0; i < n; i++) unmoved[i] ? stays(threads[i], instant) : has_moved(threads[i], instant, moved);
+}
+
+void sn_watch_running(sn_thread *t) {
+  if (!capture_of(t) || !lock(t)) return;
+  hand_over(t);
+  sn_due_unlock(&t->due);
+}
+
+/* -- holders of the GVL -------------------------------------------------------------------------------------------------------- */
+
+static void book(struct sn_capture *c) {
+  sn_thread *t = c->thread;
+  if (t->number != c->number || t->epoch != sn_threads.epoch) return;
+  sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
+  if (!store) return;
+  sn_vm_layout_resolve(c->frames, c->count, c->omitted, SN_FRAME_OMITTED, sn_the_engine.stack);
+  sn_sample_book_capture(store, t, c->until, c->instants, c->weight, c->weight_count);
+  sn_recorder_leave(&sn_the_engine.recorder, store);
+  sn_count(&sn_the_engine.counters.samples, 1);
+}
+
+static struct sn_capture *oldest_first(struct sn_capture *list) {
+  struct sn_capture *reversed = NULL;
+  while (list) {
+    struct sn_capture *next = list->next;
+    list->next = reversed;
+    reversed = list;
+    list = next;
+  }
+  return reversed;
+}
+
+/* Nothing between taking the list and booking can run the collector, so what was taken needs no mark. */
+static void drain(bool keep) {
+  struct sn_capture *c = oldest_first(atomic_exchange_explicit(&finished, NULL, memory_order_acq_rel));
+  while (c) {
+    struct sn_capture *next = c->next;
+    if (keep) book(c);
+    free(c);
+    atomic_fetch_sub_explicit(&finished_count, 1, memory_order_relaxed);
+    c = next;
+  }
+}
+
+void sn_watch_drain(void) { drain(true); }
+
+void sn_watch_take(sn_thread *t) {
+  enum { ATTEMPTS = 200 };
+  if (!capture_of(t) || !sn_due_try_lock(&t->due, ATTEMPTS)) return;
+  struct sn_capture *c = capture_of(t);
+  if (c) take_native_weight(t, c);
+  atomic_store_explicit(&t->capture, NULL, memory_order_release);
+  sn_due_unlock(&t->due);
+  if (c) book(c);
+  free(c);
+}
+
+static void mark_capture(const struct sn_capture *c) {
+  for (uint32_t i = 0; i < c->count; i++) {
+    if (c->frames[i].iseq) rb_gc_mark_maybe((VALUE)c->frames[i].iseq);
+    if (c->frames[i].entry) rb_gc_mark_maybe((VALUE)c->frames[i].entry);
+  }
+}
+
+/* The worker may push meanwhile, in front of the list; only holders of the GVL free what was pushed. What a thread still has may be
+ * handed over, but not freed, while we look. */
+void sn_watch_mark(void) {
+  uint32_t count = atomic_load(&sn_threads.count);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct sn_capture *c = capture_of(atomic_load(&sn_threads.entries[i]));
+    if (c) mark_capture(c);
+  }
+  for (const struct sn_capture *c = atomic_load_explicit(&finished, memory_order_acquire); c; c = c->next) mark_capture(c);
+}
+
+void sn_watch_clear(void) {
+  uint32_t count = atomic_load(&sn_threads.count);
+  for (uint32_t i = 0; i < count; i++) {
+    sn_thread *t = atomic_load(&sn_threads.entries[i]);
+    free(capture_of(t));
+    atomic_store(&t->capture, NULL);
+  }
+  drain(false);
+}

@@ -1,0 +1,46 @@
+/* vm_layout_table: offsets of the private words (LP64, little endian), for the files vm_layout*.c only. */
+#ifndef SONDE_VM_LAYOUT_TABLE_H
+#define SONDE_VM_LAYOUT_TABLE_H
+
+#include "vm_features.h"
+
+enum {
+  /* thread struct */
+  TH_SELF = 16,
+  TH_EC = SN_RUBY_AT_LEAST(3, 2) ? 48 : SN_RUBY_AT_LEAST(3, 0) ? 40 : 32,
+  /* execution context */
+  EC_VM_STACK = 0,
+  EC_VM_STACK_SIZE = 8,
+  EC_CFP = 16,
+  EC_INTERRUPT_MASK = SN_RUBY_AT_LEAST(3, 1) ? 36 : 44,
+  EC_THREAD = SN_RUBY_AT_LEAST(3, 1) ? 48 : 56,
+  /* control frame */
+  CFP_PC = 0,
+  CFP_ISEQ = 16,
+  CFP_EP = 32,
+  CFP_SIZE = SN_RUBY_AT_LEAST(3, 1) ? 64 : 56,
+  /* iseq and its body */
+  ISEQ_BODY = 16,
+  BODY_SIZE = 4,
+  BODY_ENCODED = 8,
+  /* method entry and its definition */
+  ME_DEFINITION = 16,
+  ME_CALLED_ID = 24,
+  SVAR_ENTRY = 8,
+
+  /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), as Debian builds it; 0: to be searched for. */
+  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 2) ? 0 : SN_RUBY_AT_LEAST(3, 1) ? 336 : SN_RUBY_AT_LEAST(3, 0) ? 0 : 8,
+
+  INTERRUPT_POSTPONED_JOB = 0x04,
+  ENV_LOCAL = 0x2,
+  FRAME_C = 0x80,
+  IMEMO_SVAR = 2,
+  IMEMO_ENTRY = 6,
+  METHOD_ISEQ = 0,
+  METHOD_C = 1,
+  METHOD_BLOCK = 4,
+};
+
+static inline uint64_t word_at(uintptr_t address, int offset) { return *(const uint64_t *)(address + (uintptr_t)offset); }
+
+#endif

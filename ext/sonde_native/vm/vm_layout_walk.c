@@ -1,0 +1,158 @@
+/* vm_layout_walk: a raw walk of a thread that cannot move, up to Ruby 3.2, and the names of what it finds.
+ *
+ * It shows what rb_profile_frames shows, frame by frame, with three differences: blocks are told apart from their methods (the frame
+ * is the block's iseq, aux its method); C functions are there on 2.7 too; dummy frames (the bottom one of each thread, and
+ * those that load and require push) are left out, as later Rubies do.
+ * Called with the GVL (jobs, flushes). No lock, no object, but for labels. */
+#include "vm_features.h"
+
+#if !SN_VM_HAS_THREAD_FRAMES
+
+#include <ruby.h>
+#include <ruby/debug.h>
+#include <string.h>
+
+#include "vm_layout.h"
+#include "vm_layout_table.h"
+
+/* Exported by libruby, not declared. A bit vector look-up; the position must be inside the iseq. */
+unsigned int rb_iseq_line_no(const void *iseq, size_t position);
+VALUE rb_id2str(ID id);
+
+static unsigned imemo_type(uint64_t object) { return (unsigned)(word_at(object, 0) >> 12) & 15; }
+
+static bool is_imemo(uint64_t object) {
+  return object && !RB_SPECIAL_CONST_P((VALUE)object) && (word_at(object, 0) & RUBY_T_MASK) == T_IMEMO;
+}
+
+/* What an environment's method slot holds -> method entry, or 0. */
+static uint64_t entry_of(uint64_t object) {
+  if (!is_imemo(object)) return 0;
+  if (imemo_type(object) == IMEMO_SVAR) {
+    object = word_at(object, SVAR_ENTRY);
+    if (!is_imemo(object)) return 0;
+  }
+  return imemo_type(object) == IMEMO_ENTRY ? object : 0;
+}
+
+static unsigned method_type(uint64_t entry) {
+  uint64_t definition = word_at(entry, ME_DEFINITION);
+  return definition ? *(const uint32_t *)definition & 15 : 15;
+}
+
+/* ep[0]: flags, ep[-1]: the surrounding environment, ep[-2]: method slot. */
+static uint64_t entry_of_frame(uint64_t ep) {
+  enum { DEEPEST_NESTING = 256 };
+  for (int i = 0; i < DEEPEST_NESTING; i++) {
+    uint64_t entry = entry_of(word_at(ep, -16));
+    if (entry || (word_at(ep, 0) & ENV_LOCAL)) return entry;
+    ep = word_at(ep, -8) & ~UINT64_C(3);
+    if (!ep) return 0;
+  }
+  return 0;
+}
+
+static uint64_t body_of(uint64_t iseq) { return word_at(iseq, ISEQ_BODY); }
+
+/* 0 where pc is not inside the iseq: compiled code may leave an old one in the top frame. */
+static int32_t line_of(uint64_t iseq, uint64_t pc) {
+  uint64_t body = body_of(iseq);
+  uint64_t encoded = word_at(body, BODY_ENCODED);
+  uint32_t size = *(const uint32_t *)(body + BODY_SIZE);
+  if (pc < encoded || (pc - encoded) / 8 > size) return 0;
+  uint64_t position = (pc - encoded) / 8;
+  return (int32_t)rb_iseq_line_no((const void *)iseq, position > 0 ? position - 1 : 0);
+}
+
+/* Type 1 of an iseq is a method body; others inside a method are blocks, rescues and the like. */
+static bool is_method_body(uint64_t iseq) { return *(const uint32_t *)body_of(iseq) == 1; }
+
+static void add(sn_vm_stack *stack, uint64_t frame, uint64_t aux, int32_t line) {
+  stack->frames[stack->length] = frame;
+  stack->aux[stack->length] = aux;
+  stack->lines[stack->length] = line;
+  stack->length++;
+}
+
+static void add_frame(sn_vm_stack *stack, uint64_t iseq, uint64_t pc, uint64_t entry) {
+  if (iseq) {
+    bool own = entry && method_type(entry) == METHOD_ISEQ && is_method_body(iseq);
+    add(stack, own ? entry : iseq, own ? 0 : entry, line_of(iseq, pc));
+  } else if (entry && method_type(entry) == METHOD_C) {
+    add(stack, entry, 0, 0);
+  }
+}
+
+static bool is_c_frame(uint64_t ep) { return (word_at(ep, 0) & FRAME_C) != 0; }
+
+static void walk(sn_vm_stack *stack, uint64_t cfp, uint64_t end) {
+  for (; cfp + CFP_SIZE < end && stack->length < SN_VM_MAX_FRAMES; cfp += CFP_SIZE) {
+    uint64_t iseq = word_at(cfp, CFP_ISEQ), pc = word_at(cfp, CFP_PC), ep = word_at(cfp, CFP_EP);
+    if (!ep) continue;
+    if (is_c_frame(ep)) {
+      add_frame(stack, 0, 0, entry_of_frame(ep));
+    } else if (is_imemo(iseq) && pc) {
+      add_frame(stack, iseq, pc, entry_of_frame(ep));
+    }
+  }
+}
+
+void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
+  stack->length = 0;
+  stack->has_aux = true;
+  uintptr_t th = sn_vm_layout_thread_struct(thread);
+  uint64_t ec = th ? word_at(th, TH_EC) : 0;
+  if (!ec) return;
+  uint64_t base = word_at(ec, EC_VM_STACK), cfp = word_at(ec, EC_CFP);
+  uint64_t end = base + word_at(ec, EC_VM_STACK_SIZE) * 8;
+  if (base && cfp > base && cfp < end) walk(stack, cfp, end);
+}
+
+void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
+                          sn_vm_stack *stack) {
+  stack->length = 0;
+  stack->has_aux = true;
+  for (uint32_t i = 0; i < count && stack->length < SN_VM_MAX_FRAMES; i++) {
+    if (omitted && i == count / 2) add(stack, omitted_frame, 0, (int32_t)omitted);
+    if (frames[i].iseq && !is_imemo(frames[i].iseq)) continue;
+    add_frame(stack, frames[i].iseq, frames[i].pc, entry_of(frames[i].entry));
+  }
+}
+
+/* -- names ---------------------------------------------------------------------------------------------------------------------- */
+
+/* "Mo::K#name" or "Mo::K.name", for entries whose name the public accessors do not tell. */
+static VALUE name_of_entry(VALUE entry) {
+  VALUE class_path = rb_profile_frame_classpath(entry);
+  VALUE name = rb_id2str((ID)word_at((uint64_t)entry, ME_CALLED_ID));
+  if (!RB_TYPE_P(name, T_STRING)) return Qnil;
+  if (!RB_TYPE_P(class_path, T_STRING)) return name;
+  const char *separator = RTEST(rb_profile_frame_singleton_method_p(entry)) ? "." : "#";
+  return rb_sprintf("%" PRIsVALUE "%s%" PRIsVALUE, class_path, separator, name);
+}
+
+static VALUE name_of_method(VALUE entry) {
+  VALUE name = rb_profile_frame_qualified_method_name(entry);
+  return RB_TYPE_P(name, T_STRING) ? name : name_of_entry(entry);
+}
+
+/* "block in name" -> "block in Mo::K#name"; the body of a define_method is named as the method it is. */
+static VALUE label_of_block(VALUE iseq, VALUE entry) {
+  VALUE name = name_of_method(entry);
+  VALUE label = rb_profile_frame_label(iseq);
+  if (!RB_TYPE_P(name, T_STRING) || !RB_TYPE_P(label, T_STRING)) return Qnil;
+  const char *text = StringValueCStr(label);
+  const char *in = strstr(text, " in ");
+  if (!in) return name;
+  if (method_type((uint64_t)entry) == METHOD_BLOCK && strncmp(text, "block in", 8) == 0) return name;
+  return rb_sprintf("%.*s in %" PRIsVALUE, (int)(in - text), text, name);
+}
+
+VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
+  if (!sn_vm_layout_usable()) return Qnil;
+  if (aux) return label_of_block(frame, (VALUE)aux);
+  if (imemo_type((uint64_t)frame) == IMEMO_ENTRY && method_type((uint64_t)frame) == METHOD_C) return name_of_method(frame);
+  return Qnil;
+}
+
+#endif
