@@ -100,18 +100,18 @@ static bool take_due(sn_thread *t, sn_due *taken) {
 
 /* The last instant is judged here, the earlier ones were by the worker. When all CPUs are busy the worker runs on the thread's own: the
  * thread could not burn anything until the worker went to sleep again. */
-static bool burned(const sn_due *due, int64_t now, int64_t cpu) {
+static int64_t burned(const sn_due *due, int64_t now, int64_t cpu) {
   int64_t rested_at = atomic_load_explicit(&sn_the_engine.worker_rested_at, memory_order_acquire);
   int64_t since = rested_at > due->cpu_read_at && rested_at < now ? rested_at : due->cpu_read_at;
-  return (cpu - due->cpu) * 2 >= now - since;
+  return sn_due_burned(due->gap, cpu - due->cpu, now - since);
 }
 
-static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, bool last_in_gc, bool burning) {
+static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, bool last_in_gc, int64_t burned_now) {
   sn_thread_state state = due->native ? SN_STATE_NATIVE : SN_STATE_RUNNING;
   int64_t weight[2] = {due->confirmed[0], due->confirmed[1]};
   int64_t count[2] = {due->confirmed_count[0], due->confirmed_count[1]};
-  if (burning && !due->look) {
-    weight[last_in_gc] += due->gap;
+  if (burned_now > 0 && !due->look) {
+    weight[last_in_gc] += burned_now;
     count[last_in_gc]++;
   }
   uint32_t stack = sn_stack_intern(store, false);
@@ -119,7 +119,7 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
   book_cpu(store, t, stack, state, false, weight[0], count[0]);
   book_cpu(store, t, gc_stack, state, true, weight[1], count[1]);
   if (due->look) {
-    if (burning) remember_stack(t, stack, true);
+    if (burned_now > 0) remember_stack(t, stack, true);
     return;
   }
   if (due->instant > t->wall_booked) {
@@ -128,7 +128,7 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
     t->wall_booked = due->instant;
     t->gvl_wait_in_gap = 0;
   }
-  remember_stack(t, last_in_gc ? gc_stack : stack, burning || weight[0] > 0);
+  remember_stack(t, last_in_gc ? gc_stack : stack, weight[0] + weight[1] > 0);
 }
 
 void sn_sample_serve(sn_thread *t, sn_serve_as as) {
@@ -136,13 +136,13 @@ void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   if (!take_due(t, &due)) return;
   int64_t now = sn_clock_monotonic();
   int64_t cpu = sn_clock_thread_cpu();
-  bool burning = burned(&due, now, cpu);
-  if (!burning) sn_count(&sn_the_engine.counters.preempted, 1);
+  int64_t burned_now = burned(&due, now, cpu);
+  if (burned_now == 0) sn_count(&sn_the_engine.counters.preempted, 1);
   bool in_gc = as == SN_SERVE_GC || (as == SN_SERVE_AS_SEEN && due.in_gc);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (store) {
     sn_stack_walk_current();
-    book_plain(store, t, &due, in_gc, burning);
+    book_plain(store, t, &due, in_gc, burned_now);
     sn_recorder_leave(&sn_the_engine.recorder, store);
     sn_count(&sn_the_engine.counters.samples, 1);
   }
@@ -235,11 +235,9 @@ static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *
   if (!take_due(t, &due) || due.look) return 0;
   int64_t weight = due.confirmed[0] + due.confirmed[1];
   *count = due.confirmed_count[0] + due.confirmed_count[1];
-  if (due.cpu_read_at < until && burned(&due, until, cpu)) {
-    weight += due.gap;
-    *count += 1;
-  }
-  return weight;
+  int64_t last = due.cpu_read_at < until ? burned(&due, until, cpu) : 0;
+  if (last > 0) *count += 1;
+  return weight + last;
 }
 
 static int64_t at_least(int64_t value, int64_t floor) { return value > floor ? value : floor; }

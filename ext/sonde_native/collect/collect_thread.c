@@ -93,6 +93,13 @@ void sn_threads_mark(void) {
 
 size_t sn_threads_memory(void) { return entry_bytes; }
 
+int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed) {
+  enum { SOON_NS = 500000 };
+  if (cpu >= elapsed) return gap;
+  if (elapsed < SOON_NS) return cpu * 2 >= elapsed ? gap : 0;
+  return cpu > 0 ? (int64_t)((double)gap * (double)cpu / (double)elapsed) : 0;
+}
+
 bool sn_due_try_lock(sn_due *due, uint32_t attempts) {
   for (uint32_t i = 0; i < attempts; i++) {
     uint32_t expected = 0;

@@ -35,7 +35,7 @@ typedef struct sn_due {
   int64_t cpu;          /* the thread's CPU clock a moment later, */
   int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
   int64_t gap;          /* the time since the instant before it */
-  int64_t confirmed[2]; /* weight of earlier instants at which the thread proved to burn CPU; [1]: inside a collection */
+  int64_t confirmed[2]; /* weight of earlier instants, as far as the thread proved to burn CPU; [1]: inside a collection */
   int64_t confirmed_count[2];
 } sn_due;
 
@@ -120,6 +120,11 @@ void sn_threads_mark(void);
 
 /* Bytes of all entries. */
 size_t sn_threads_memory(void);
+
+/* How much of an instant's gap counts as burned, given that the thread's clock advanced by `cpu` in the `elapsed` time since the instant
+ * was noted. Soon after it the question is whether the thread was on a CPU at that moment: all or nothing. Later the share
+ * of the time that it was on one says more: on a busy machine a thread that burns all it gets may get half. */
+int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed);
 
 bool sn_due_try_lock(sn_due *due, uint32_t attempts);
 void sn_due_unlock(sn_due *due);

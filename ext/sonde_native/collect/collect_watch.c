@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "../os/os_clock.h"
 #include "../vm/vm_layout.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
@@ -32,13 +33,21 @@ static uint32_t cursor; /* worker only */
 
 static struct sn_capture *capture_of(const sn_thread *t) { return atomic_load_explicit(&t->capture, memory_order_acquire); }
 
+static int64_t burned_since(const sn_thread *t) {
+  int64_t cpu;
+  if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) return 0;
+  return sn_due_burned(t->due.gap, cpu - t->due.cpu, sn_clock_monotonic() - t->due.cpu_read_at);
+}
+
 /* CPU that the worker saw the thread burn while it stood here. The due's lock is held: it guards the capture too. */
 static void take_native_weight(sn_thread *t, struct sn_capture *c) {
-  if (!t->due.pending || !t->due.native) return;
-  c->weight = t->due.confirmed[0] + t->due.confirmed[1];
-  c->weight_count = t->due.confirmed_count[0] + t->due.confirmed_count[1];
-  for (int i = 0; i < 2; i++) t->due.confirmed[i] = t->due.confirmed_count[i] = 0;
-  t->due.pending = false;
+  sn_due *due = &t->due;
+  if (!due->pending || !due->native) return;
+  int64_t last = burned_since(t);
+  c->weight = due->confirmed[0] + due->confirmed[1] + last;
+  c->weight_count = due->confirmed_count[0] + due->confirmed_count[1] + (last > 0);
+  for (int i = 0; i < 2; i++) due->confirmed[i] = due->confirmed_count[i] = 0;
+  due->pending = false;
 }
 
 /* Pushed before it is taken from the thread: a marker must find it in one place at least. The lock is held. */

@@ -51,15 +51,18 @@ typedef struct observation {
   bool native, in_gc, look;
 } observation;
 
-static bool advanced(const sn_due *since, const observation *seen) {
-  return (seen->cpu - since->cpu) * 2 >= seen->cpu_read_at - since->cpu_read_at;
+/* An earlier instant that is still there counts as far as the thread has burned CPU since. */
+static void confirm(sn_due *due, const observation *seen) {
+  if (!due->pending || due->look) return;
+  int64_t burned = sn_due_burned(due->gap, seen->cpu - due->cpu, seen->cpu_read_at - due->cpu_read_at);
+  if (burned == 0) return;
+  due->confirmed[due->in_gc] += burned;
+  due->confirmed_count[due->in_gc]++;
 }
 
-/* An earlier instant that is still there was right if the thread has burned CPU ever since. */
-static void confirm(sn_due *due, const observation *seen) {
-  if (!due->pending || due->look || !advanced(due, seen)) return;
-  due->confirmed[due->in_gc] += due->gap;
-  due->confirmed_count[due->in_gc]++;
+/* Whether it is worth looking again at the next instant. */
+static bool burns(const sn_due *since, const observation *seen) {
+  return (seen->cpu - since->cpu) * 20 >= seen->cpu_read_at - since->cpu_read_at;
 }
 
 static bool note(sn_thread *t, const observation *seen) {
@@ -149,15 +152,21 @@ static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {
 /* -- who burns CPU without it ---------------------------------------------------------------------------------------------- */
 
 static bool still_off(const sn_thread *t) {
-  return phase_of(t) == SN_PHASE_SUSPENDED &&
-         atomic_load_explicit(&t->suspensions, memory_order_relaxed) == t->hot_suspensions;
+  return atomic_load_explicit(&t->suspensions, memory_order_relaxed) == t->hot_suspensions;
 }
 
-/* A watched thread stays watched while its clock advances with the time. Returns whether it does. */
+static bool watch_again(sn_thread *t, const observation *seen) {
+  t->hot_suspensions = atomic_load_explicit(&t->suspensions, memory_order_relaxed);
+  return note(t, seen);
+}
+
+/* A watched thread stays watched while its clock advances with the time, and anew when it gave the GVL up again since. Returns
+ * whether it does. */
 static bool observe_hot(sn_thread *t, int64_t gap) {
   observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
-  if (!still_off(t) || !read_cpu(t, &seen)) return false;
-  bool burning = advanced(&t->due, &seen);
+  if (phase_of(t) != SN_PHASE_SUSPENDED || !read_cpu(t, &seen)) return false;
+  if (!still_off(t)) return watch_again(t, &seen);
+  bool burning = burns(&t->due, &seen);
   if (!t->due.pending) burning = true; /* its first instant was taken by a flush: judge at the next */
   if (!burning) return false;
   atomic_store_explicit(&t->burned_natively, true, memory_order_relaxed);
@@ -181,9 +190,8 @@ static void observe_all_hot(int64_t gap) {
 /* Notes a first instant on a suspended thread; the next one tells whether it burns. */
 static bool begin_watching(sn_thread *t, int64_t gap) {
   observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
-  t->hot_suspensions = atomic_load_explicit(&t->suspensions, memory_order_relaxed);
   if (me.hot_count == HOT_LIMIT || phase_of(t) != SN_PHASE_SUSPENDED || !read_cpu(t, &seen)) return false;
-  if (!note(t, &seen)) return false;
+  if (!watch_again(t, &seen)) return false;
   me.hot[me.hot_count++] = t;
   return true;
 }
