@@ -1,8 +1,8 @@
 /* loader: opens the engine's library in such a way that neither disturbs the other extensions of the process.
  *
  * Ruby loads an extension with its symbols in view of all others. The engine must not be: its names stay its own
- * (RTLD_LOCAL), and it sees its own before anybody else's (RTLD_DEEPBIND, where the platform has it). So Ruby loads only
- * this file, and this file loads the engine. It knows nothing about profiling.
+ * (RTLD_LOCAL), and it sees its own before anybody else's (RTLD_DEEPBIND, where the platform has it). So Ruby loads
+ * only this file, and this file loads the engine. It knows nothing about profiling.
  *
  * Nothing here raises because of the library: every failure is an answer, [:error, "what is wrong"].
  */
@@ -39,7 +39,8 @@ static VALUE last_dl_error(void) {
   return rb_str_new_cstr(message ? message : "the dynamic linker gave no reason");
 }
 
-/* dlsym answers an object pointer; C has no cast from that to a function, only POSIX's promise that the bytes are right. */
+/* dlsym answers an object pointer; C has no cast from that to a function, only POSIX's promise that the bytes are
+ * right. */
 static init_function as_function(void *symbol) {
   union {
     void *symbol;
@@ -49,8 +50,8 @@ static init_function as_function(void *symbol) {
 }
 
 /* Whether the library would use the libruby that runs us. A process can hold two (a program that embeds one, started by
- * another), and memory of one freed by the other is a crash. A library without a libruby of its own takes the one that is
- * there: where Ruby is linked statically, dlsym finds nothing through the handle. */
+ * another), and memory of one freed by the other is a crash. A library without a libruby of its own takes the one that
+ * is there: where Ruby is linked statically, dlsym finds nothing through the handle. */
 static int uses_other_libruby(void *handle) {
   union {
     void *(*function)(size_t);

@@ -27,4 +27,7 @@ void Init_sonde_native(void) {
   sn_define_profile(native);
   sn_define_window(native);
   sn_define_module(native);
+#ifdef SONDE_TESTING
+  sn_define_testing(native);
+#endif
 }

@@ -1,5 +1,5 @@
-/* Sonde::Native::Profile: a finished profile. Methods are called by any Ruby thread, with the GVL. Encoding, reading, merging and
- * sorting give the GVL up; meanwhile the object is busy and a second call on it raises. */
+/* Sonde::Native::Profile: a finished profile. Methods are called by any Ruby thread, with the GVL. Encoding, reading,
+ * merging and sorting give the GVL up; meanwhile the object is busy and a second call on it raises. */
 #include <ruby/encoding.h>
 #include <ruby/thread.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static profile_object *get(VALUE self) {
   return object;
 }
 
-/* -- work without the GVL ---------------------------------------------------------------------------------------------------- */
+/* -- work without the GVL ------------------------------------------------------------------------------------------ */
 
 typedef struct job {
   profile_object *object;
@@ -178,7 +178,7 @@ static VALUE profile_merge(VALUE self, VALUE other, VALUE labels) {
   return self;
 }
 
-/* -- what it says ---------------------------------------------------------------------------------------------------------------- */
+/* -- what it says -------------------------------------------------------------------------------------------------- */
 
 static VALUE text(const sn_profile *p, uint32_t id) {
   size_t length;
@@ -220,7 +220,8 @@ static VALUE top_rows(VALUE data) {
   for (uint32_t i = 0; i < j->count; i++) {
     const sn_top_entry *e = &j->entries[i];
     const sn_function *f = &p->functions[e->function];
-    VALUE row[] = {text(p, f->name), text(p, f->filename), LL2NUM(f->start_line), LL2NUM(e->flat), LL2NUM(e->cumulative)};
+    VALUE row[] = {text(p, f->name), text(p, f->filename), LL2NUM(f->start_line), LL2NUM(e->flat),
+                   LL2NUM(e->cumulative)};
     rb_ary_push(rows, rb_ary_new_from_values(SN_ARRAY_LENGTH(row), row));
   }
   return rows;
@@ -249,11 +250,17 @@ static VALUE profile_top(VALUE self, VALUE type_name, VALUE limit, VALUE cumulat
   return rb_ensure(top_rows, (VALUE)&j, free_entries, (VALUE)&j);
 }
 
-static VALUE profile_start_ns(VALUE self) { return LL2NUM(get(self)->profile->time_nanos); }
+static VALUE profile_start_ns(VALUE self) {
+  return LL2NUM(get(self)->profile->time_nanos);
+}
 
-static VALUE profile_duration_ns(VALUE self) { return LL2NUM(get(self)->profile->duration_nanos); }
+static VALUE profile_duration_ns(VALUE self) {
+  return LL2NUM(get(self)->profile->duration_nanos);
+}
 
-static VALUE profile_sample_count(VALUE self) { return UINT2NUM(get(self)->profile->sample_count); }
+static VALUE profile_sample_count(VALUE self) {
+  return UINT2NUM(get(self)->profile->sample_count);
+}
 
 static VALUE profile_comments(VALUE self) {
   const sn_profile *p = get(self)->profile;
@@ -264,8 +271,8 @@ static VALUE profile_comments(VALUE self) {
 
 static VALUE profile_inspect(VALUE self) {
   const sn_profile *p = get(self)->profile;
-  return rb_sprintf("#<Sonde::Native::Profile %u samples, %u stacks, %u functions, %.3f s>", p->sample_count, p->stacks.count,
-                    p->function_count, (double)p->duration_nanos / 1e9);
+  return rb_sprintf("#<Sonde::Native::Profile %u samples, %u stacks, %u functions, %.3f s>", p->sample_count,
+                    p->stacks.count, p->function_count, (double)p->duration_nanos / 1e9);
 }
 
 void sn_define_profile(VALUE native) {

@@ -1,5 +1,5 @@
-/* Sonde::Native::Window: a consumer of samples, from open to close. Methods are called by any Ruby thread, with the GVL; a flush gives it
- * up while it works (collect_flush). */
+/* Sonde::Native::Window: a consumer of samples, from open to close. Methods are called by any Ruby thread, with the
+ * GVL; a flush gives it up while it works (collect_flush). */
 #include <ruby/encoding.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,11 @@ static const rb_data_type_t window_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-static sn_window *get(VALUE self) { return rb_check_typeddata(self, &window_type); }
+static sn_window *get(VALUE self) {
+  return rb_check_typeddata(self, &window_type);
+}
 
-/* -- options ----------------------------------------------------------------------------------------------------------------- */
+/* -- options ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t columns_of_mode(VALUE mode) {
   SN_EXPECT_TYPE(mode, T_SYMBOL);
@@ -76,7 +78,7 @@ static VALUE open_window(VALUE native, VALUE modes, VALUE rate, VALUE max_frames
   return self;
 }
 
-/* -- taking the profile --------------------------------------------------------------------------------------------------------- */
+/* -- taking the profile -------------------------------------------------------------------------------------------- */
 
 static void comment(sn_window *window, const char *text) {
   /* Best effort: a profile without a remark is still a profile. */
@@ -117,7 +119,9 @@ static VALUE window_close(VALUE self) {
   return take_profile(window);
 }
 
-static VALUE window_closed_p(VALUE self) { return get(self)->open ? Qfalse : Qtrue; }
+static VALUE window_closed_p(VALUE self) {
+  return get(self)->open ? Qfalse : Qtrue;
+}
 
 static VALUE window_inspect(VALUE self) {
   const sn_window *window = get(self);

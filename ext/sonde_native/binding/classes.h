@@ -10,6 +10,9 @@
 void sn_define_module(VALUE native);
 void sn_define_window(VALUE native);
 void sn_define_profile(VALUE native);
+#ifdef SONDE_TESTING
+void sn_define_testing(VALUE native);
+#endif
 
 /* A Sonde::Native::Profile that owns the profile. Raises NoMemoryError; then it is still the caller's. */
 VALUE sn_profile_object(sn_profile *profile);

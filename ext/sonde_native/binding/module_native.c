@@ -8,7 +8,9 @@ static VALUE native_running_p(VALUE self) {
   return sn_engine_running() ? Qtrue : Qfalse;
 }
 
-static void put(VALUE hash, const char *key, VALUE value) { rb_hash_aset(hash, ID2SYM(rb_intern(key)), value); }
+static void put(VALUE hash, const char *key, VALUE value) {
+  rb_hash_aset(hash, ID2SYM(rb_intern(key)), value);
+}
 
 static VALUE counter(const _Atomic uint64_t *value) {
   return ULL2NUM(atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)value, memory_order_relaxed));

@@ -1,5 +1,5 @@
-/* collect_engine: see the header. Called by application threads with the GVL; `after_fork_in_child` by the forking thread inside
- * fork, `stop_for_good` at the process's end. Lock order: the flush (collect_flush) is the only one. */
+/* collect_engine: see the header. Called by application threads with the GVL; `after_fork_in_child` by the forking
+ * thread inside fork, `stop_for_good` at the process's end. Lock order: the flush (collect_flush) is the only one. */
 #include "collect_engine.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ sn_engine sn_the_engine;
 static const double DEFAULT_BUDGET = 0.01;
 static bool forked; /* in a child of a process that was profiled: what was inherited is void */
 
-/* -- start and stop ----------------------------------------------------------------------------------------------------------- */
+/* -- start and stop ------------------------------------------------------------------------------------------------ */
 
 static void pause_engine(void) {
   atomic_store(&sn_the_engine.enabled, false);
@@ -95,7 +95,7 @@ static void apply_options(uint32_t max_frames) {
   if (max_frames > sn_the_engine.max_frames) sn_the_engine.max_frames = max_frames;
 }
 
-/* -- windows ------------------------------------------------------------------------------------------------------------------ */
+/* -- windows ------------------------------------------------------------------------------------------------------- */
 
 static void link_window(sn_window *window) {
   window->open = true;
@@ -225,9 +225,11 @@ void sn_engine_abandon(sn_window *window) {
   if (!sn_windows) pause_engine(); /* the hooks stay until the next start; entries too */
 }
 
-bool sn_engine_running(void) { return sn_windows != NULL; }
+bool sn_engine_running(void) {
+  return sn_windows != NULL;
+}
 
-/* -- fork and exit ------------------------------------------------------------------------------------------------------------ */
+/* -- fork and exit ------------------------------------------------------------------------------------------------- */
 
 /* Only plain stores: other threads of the parent may have been anywhere. */
 static void after_fork_in_child(void) {

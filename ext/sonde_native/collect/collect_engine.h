@@ -14,12 +14,12 @@ typedef struct sn_engine_options {
   size_t memory_limit; /* bytes for each slot; 0: none */
 } sn_engine_options;
 
-/* Once, at load. NULL, or a static reason why this process cannot be profiled. own_directory: absolute path of Sonde's Ruby
- * files, kept. */
+/* Once, at load. NULL, or a static reason why this process cannot be profiled. own_directory: absolute path of Sonde's
+ * Ruby files, kept. */
 const char *sn_engine_init(const char *own_directory, size_t own_directory_length);
 
-/* Opens a window, which must be zeroed; starts the engine for the first one. NULL, or a static reason; then the window is not
- * open. May raise (no memory, interrupts); then neither. */
+/* Opens a window, which must be zeroed; starts the engine for the first one. NULL, or a static reason; then the window
+ * is not open. May raise (no memory, interrupts); then neither. */
 const char *sn_engine_open(sn_window *window, const sn_engine_options *options);
 
 /* Flushes. The window's profile so far is in window->profile. False: not open, or this thread is inside a flush. */

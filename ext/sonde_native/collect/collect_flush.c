@@ -1,5 +1,5 @@
-/* collect_flush: see the header. Called by the thread that opens, flushes or closes a window, in ordinary Ruby context. The
- * list of windows and everything static here belongs to the GVL, but for `work`, which its flush owns. */
+/* collect_flush: see the header. Called by the thread that opens, flushes or closes a window, in ordinary Ruby context.
+ * The list of windows and everything static here belongs to the GVL, but for `work`, which its flush owns. */
 #include "collect_flush.h"
 
 #include <ruby/encoding.h>
@@ -62,7 +62,7 @@ void sn_profile_free(sn_profile *profile) {
   free(profile);
 }
 
-/* -- marking: frames of both slots, threads of the registry, threads of the flush ------------------------------------------- */
+/* -- marking: frames of both slots, threads of the registry, threads of the flush ---------------------------------- */
 
 static void mark_store(const sn_raw_store *store) {
   uint32_t count = atomic_load_explicit(&store->location_count, memory_order_acquire);
@@ -83,8 +83,8 @@ static void mark_all(void *unused) {
   rb_gc_mark(flushing_thread);
 }
 
-/* Not write-barrier protected on purpose: the VM then marks it again at the end of an incremental marking, so frames may be
- * added at any time. rb_gc_mark pins: the tables are keyed by address. */
+/* Not write-barrier protected on purpose: the VM then marks it again at the end of an incremental marking, so frames
+ * may be added at any time. rb_gc_mark pins: the tables are keyed by address. */
 static const rb_data_type_t marker_type = {
     .wrap_struct_name = "Sonde::Native::Marker",
     .function = {.dmark = mark_all, .dfree = NULL, .dsize = NULL},
@@ -95,7 +95,7 @@ void sn_flush_init(void) {
   rb_gc_register_mark_object(marker);
 }
 
-/* -- one flush at a time ---------------------------------------------------------------------------------------------------- */
+/* -- one flush at a time ------------------------------------------------------------------------------------------- */
 
 bool sn_flush_begin(void) {
   VALUE self = rb_thread_current();
@@ -107,9 +107,11 @@ bool sn_flush_begin(void) {
   return true;
 }
 
-void sn_flush_end(void) { flushing_thread = Qfalse; }
+void sn_flush_end(void) {
+  flushing_thread = Qfalse;
+}
 
-/* -- step 1: settle and flip -------------------------------------------------------------------------------------------------- */
+/* -- step 1: settle and flip --------------------------------------------------------------------------------------- */
 
 static void settle_entry(sn_thread *t, VALUE self, int64_t now) {
   thread_note *note = &work.threads[work.thread_count];
@@ -179,7 +181,7 @@ static void settle_and_flip(void) {
   qsort(work.threads, work.thread_count, sizeof *work.threads, by_number);
 }
 
-/* -- step 2: names -------------------------------------------------------------------------------------------------------------- */
+/* -- step 2: names ------------------------------------------------------------------------------------------------- */
 
 static sn_status intern_string(VALUE string, uint32_t *id) {
   return sn_profile_string(&work.profile, RSTRING_PTR(string), (size_t)RSTRING_LEN(string), id);
@@ -205,7 +207,8 @@ static const char *special_name(const sn_raw_location *location, char *buffer, s
   }
 }
 
-static sn_status add_location(const char *name, size_t length, uint32_t file, int64_t first_line, int64_t line, uint32_t *id) {
+static sn_status add_location(const char *name, size_t length, uint32_t file, int64_t first_line, int64_t line,
+                              uint32_t *id) {
   sn_function function = {.filename = file, .start_line = first_line};
   sn_status status = sn_profile_string(&work.profile, name, length, &function.name);
   sn_location location = {.line = line};
@@ -264,7 +267,7 @@ static void name_threads(void) {
   }
 }
 
-/* -- step 3: rows to samples -------------------------------------------------------------------------------------------------- */
+/* -- step 3: rows to samples --------------------------------------------------------------------------------------- */
 
 static sn_status fill_summaries(void) {
   work.summaries = calloc(work.thread_count ? work.thread_count : 1, sizeof *work.summaries);
@@ -321,7 +324,8 @@ static void *convert_and_merge(void *data) {
   return request; /* not NULL: it ran */
 }
 
-/* The VM refuses to let go of the GVL while an interrupt is pending that may not be served yet; then the work is done with it. */
+/* The VM refuses to let go of the GVL while an interrupt is pending that may not be served yet; then the work is done
+ * with it. */
 static void without_gvl(void *(*function)(void *), void *data) {
   enum { TRIES = 3 };
   for (int i = 0; i < TRIES; i++) {
@@ -331,7 +335,7 @@ static void without_gvl(void *(*function)(void *), void *data) {
   function(data);
 }
 
-/* -- all of it ------------------------------------------------------------------------------------------------------------------ */
+/* -- all of it ----------------------------------------------------------------------------------------------------- */
 
 static VALUE run_flush(VALUE unused) {
   (void)unused;

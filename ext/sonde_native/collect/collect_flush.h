@@ -1,14 +1,14 @@
 /* collect_flush: turns what the active slot holds into a profile; windows that share the engine.
  *
  * A flush, step by step:
- *  1. with the GVL, in one go: every thread is settled up to now (collect_sample), clocks and names of threads are noted, the
- *     recorder flips. All samplers hold the GVL, so none is inside a slot here and the border is exact. (The design wanted
- *     the flip without the GVL; settling needs it anyway, and the rest does not.)
+ *  1. with the GVL, in one go: every thread is settled up to now (collect_sample), clocks and names of threads are
+ *     noted, the recorder flips. All samplers hold the GVL, so none is inside a slot here and the border is exact. (The
+ *     design wanted the flip without the GVL; settling needs it anyway, and the rest does not.)
  *  2. with the GVL, in batches: frames get their names
  *  3. without the GVL: rows become samples (core/raw_convert), which are merged into every open window
  *  4. the slot is cleared
- * One flush at a time; a second caller waits. Exceptions from outside wait until the flush is over (the callers see to that
- * by Thread.handle_interrupt); one from inside (no memory) gives the slot back and is raised.
+ * One flush at a time; a second caller waits. Exceptions from outside wait until the flush is over (the callers see to
+ * that by Thread.handle_interrupt); one from inside (no memory) gives the slot back and is raised.
  */
 #ifndef SONDE_COLLECT_FLUSH_H
 #define SONDE_COLLECT_FLUSH_H
@@ -33,15 +33,16 @@ typedef struct sn_window {
 /* All open windows; belongs to the GVL. */
 extern sn_window *sn_windows;
 
-/* A profile on the heap (it has pointers into itself), initialised or NULL; and its end. Contexts: any without signal. */
+/* A profile on the heap (it has pointers into itself), initialised or NULL; and its end. Contexts: any without
+ * signal. */
 sn_profile *sn_profile_new(void);
 void sn_profile_free(sn_profile *profile);
 
 /* Flushes what is in the active slot into every open window. GVL; may raise. */
 void sn_flush(void);
 
-/* Waits until no flush is under way and keeps others out until the end. GVL (given up while waiting). False: this very thread
- * is inside one (a signal handler of the program that interrupted it). May raise while waiting. */
+/* Waits until no flush is under way and keeps others out until the end. GVL (given up while waiting). False: this very
+ * thread is inside one (a signal handler of the program that interrupted it). May raise while waiting. */
 bool sn_flush_begin(void);
 void sn_flush_end(void);
 

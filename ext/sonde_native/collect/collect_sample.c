@@ -1,5 +1,6 @@
-/* collect_sample: see the header. Runs on application threads, with the GVL (sn_sample_ready and sn_sample_exited excepted:
- * they only store into the thread's entry). Takes no lock but the bounded try on a thread's due and the slot's own. */
+/* collect_sample: see the header. Runs on application threads, with the GVL (sn_sample_ready and sn_sample_exited
+ * excepted: they only store into the thread's entry). Takes no lock but the bounded try on a thread's due and the
+ * slot's own. */
 #include "collect_sample.h"
 
 #include "../os/os_clock.h"
@@ -24,7 +25,7 @@ void sn_sample_set_own_directory(const char *path, size_t length) {
   own_directory_length = length;
 }
 
-/* -- rows -------------------------------------------------------------------------------------------------------------- */
+/* -- rows ---------------------------------------------------------------------------------------------------------- */
 
 static sn_row *row_of(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state) {
   sn_row_key key = {.stack = stack, .thread = t->number, .labels = 0, .state = (uint32_t)state};
@@ -82,7 +83,7 @@ static void count_time(int64_t began) {
   sn_count_max(&sn_the_engine.counters.longest_job_ns, took);
 }
 
-/* -- instants at which the thread had the GVL ---------------------------------------------------------------------------- */
+/* -- instants at which the thread had the GVL ---------------------------------------------------------------------- */
 
 static bool take_due(sn_thread *t, sn_due *taken) {
   if (!sn_due_try_lock(&t->due, DUE_ATTEMPTS)) {
@@ -98,8 +99,8 @@ static bool take_due(sn_thread *t, sn_due *taken) {
   return pending;
 }
 
-/* The last instant is judged here, the earlier ones were by the worker. When all CPUs are busy the worker runs on the thread's own: the
- * thread could not burn anything until the worker went to sleep again. */
+/* The last instant is judged here, the earlier ones were by the worker. When all CPUs are busy the worker runs on the
+ * thread's own: the thread could not burn anything until the worker went to sleep again. */
 static int64_t burned(const sn_due *due, int64_t now, int64_t cpu) {
   int64_t rested_at = atomic_load_explicit(&sn_the_engine.worker_rested_at, memory_order_acquire);
   int64_t since = rested_at > due->cpu_read_at && rested_at < now ? rested_at : due->cpu_read_at;
@@ -149,7 +150,7 @@ void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   count_time(now);
 }
 
-/* -- threads beginning ---------------------------------------------------------------------------------------------------- */
+/* -- threads beginning --------------------------------------------------------------------------------------------- */
 
 static void begin(sn_thread *t, bool newborn) {
   int64_t cpu = sn_clock_thread_cpu();
@@ -227,9 +228,10 @@ void sn_sample_begun(VALUE thread) {
   want_look(t);
 }
 
-/* -- back on the GVL -------------------------------------------------------------------------------------------------------- */
+/* -- back on the GVL ----------------------------------------------------------------------------------------------- */
 
-/* Weight of instants at which the thread, off the GVL, proved to burn CPU; judged up to the moment it wanted the GVL. */
+/* Weight of instants at which the thread, off the GVL, proved to burn CPU; judged up to the moment it wanted the
+ * GVL. */
 static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *count) {
   sn_due due;
   if (!take_due(t, &due) || due.look) return 0;
@@ -240,18 +242,22 @@ static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *
   return weight + last;
 }
 
-static int64_t at_least(int64_t value, int64_t floor) { return value > floor ? value : floor; }
+static int64_t at_least(int64_t value, int64_t floor) {
+  return value > floor ? value : floor;
+}
 
 typedef struct off_gvl {
-  int64_t blocked;      /* wall time to book, the waits for the GVL taken off */
-  bool waiting;         /* whether the waits are booked too */
-  int64_t weight;       /* CPU weight of native code */
+  int64_t blocked; /* wall time to book, the waits for the GVL taken off */
+  bool waiting;    /* whether the waits are booked too */
+  int64_t weight;  /* CPU weight of native code */
   int64_t weight_count;
   int64_t ticks;
 } off_gvl;
 
 /* Without GVL events nobody knows whether a thread that does not run is blocked or waits for the GVL. */
-static sn_thread_state idle_state(void) { return sn_vm_events_has_gvl_events() ? SN_STATE_BLOCKED : SN_STATE_NONE; }
+static sn_thread_state idle_state(void) {
+  return sn_vm_events_has_gvl_events() ? SN_STATE_BLOCKED : SN_STATE_NONE;
+}
 
 /* The stack that was read last is the one the thread was off the GVL with. */
 static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) {
@@ -284,8 +290,9 @@ typedef struct absence {
   int64_t now;
 } absence;
 
-/* Instants before it wanted the GVL book the time up to the last of them as blocked. An instant in the wait books all waits. What
- * lies between (running, or blocked too shortly for an instant) stays open, for the next instant that finds it running. */
+/* Instants before it wanted the GVL book the time up to the last of them as blocked. An instant in the wait books all
+ * waits. What lies between (running, or blocked too shortly for an instant) stays open, for the next instant that finds
+ * it running. */
 static off_gvl divide_absence(sn_thread *t, const absence *a) {
   int64_t earlier_waits = at_least(t->gvl_wait_in_gap - (a->now - a->ready_at), 0);
   off_gvl off = {.waiting = a->tick_time > a->ready_tick, .ticks = ticks_since(t)};
@@ -394,13 +401,14 @@ void sn_sample_job(void) {
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
 }
 
-/* -- settling at a flush --------------------------------------------------------------------------------------------------- */
+/* -- settling at a flush ------------------------------------------------------------------------------------------- */
 
 static int64_t cpu_since_flush(sn_thread *t, bool dead) {
   int64_t cpu;
   if (dead) {
     cpu = t->cpu_at_end;
-  } else if (sn_vm_events_has_gvl_events() && !t->ran && !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
+  } else if (sn_vm_events_has_gvl_events() && !t->ran &&
+             !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
     return 0; /* has not been on a CPU */
   } else if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) {
     return -1;
@@ -449,8 +457,8 @@ static void settle_off_gvl(sn_raw_store *store, sn_thread *t, int64_t now) {
   book_off_gvl(store, t, &off);
 }
 
-/* Up to 3.1 nothing tells of a thread that ended by an exception. Its native thread may wait for the next one: until that begins
- * (end_predecessor), its clock is still the dead thread's. */
+/* Up to 3.1 nothing tells of a thread that ended by an exception. Its native thread may wait for the next one: until
+ * that begins (end_predecessor), its clock is still the dead thread's. */
 static void notice_death(sn_thread *t, int64_t now) {
   if (atomic_load_explicit(&t->phase, memory_order_relaxed) == SN_PHASE_DEAD || sn_vm_thread_alive(t->thread)) return;
   if (!sn_clock_cpu_of(atomic_load(&t->tid), &t->cpu_at_end)) t->cpu_at_end = t->cpu_flushed;
@@ -474,9 +482,8 @@ int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback
   }
   int64_t cpu = cpu_since_flush(t, dead);
   t->ran = own;
-  *fallback = t->burn_generation == sn_the_engine.generation
-                  ? t->burn_stack
-                  : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  *fallback = t->burn_generation == sn_the_engine.generation ? t->burn_stack
+                                                             : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
   sn_recorder_leave(&sn_the_engine.recorder, store);
   return cpu;
 }

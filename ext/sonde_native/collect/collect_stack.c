@@ -1,14 +1,18 @@
-/* collect_stack: see the header. Called with the GVL by collect_sample only; one buffer serves all, as only one thread at a
- * time holds the GVL and nothing here gives it up. */
+/* collect_stack: see the header. Called with the GVL by collect_sample only; one buffer serves all, as only one thread
+ * at a time holds the GVL and nothing here gives it up. */
 #include "collect_stack.h"
 
 #include <string.h>
 
 #include "../vm/vm_frame.h"
 
-void sn_stack_walk_current(void) { sn_vm_stack_read_current(sn_the_engine.stack); }
+void sn_stack_walk_current(void) {
+  sn_vm_stack_read_current(sn_the_engine.stack);
+}
 
-void sn_stack_walk(VALUE thread) { sn_vm_stack_read(sn_the_engine.stack, thread); }
+void sn_stack_walk(VALUE thread) {
+  sn_vm_stack_read(sn_the_engine.stack, thread);
+}
 
 static void shift(sn_vm_stack *s, uint32_t to, uint32_t from) {
   uint32_t n = s->length - from;

@@ -15,21 +15,21 @@
 
 /* Counted losses and costs; each is explained in docs/internals/counters.md. */
 typedef struct sn_engine_counters {
-  _Atomic uint64_t instants;        /* instants at which the worker looked */
-  _Atomic uint64_t late;            /* of these, more than a millisecond late */
-  _Atomic uint64_t lateness_ns;     /* sum of all delays */
-  _Atomic uint64_t jobs;            /* jobs that ran */
-  _Atomic uint64_t samples;         /* stacks booked */
-  _Atomic uint64_t preempted;       /* instants at which the thread had the GVL but burned no CPU */
-  _Atomic uint64_t looks;           /* first looks at new threads */
-  _Atomic uint64_t contended;       /* instants that could not be noted or served because the other side was at it */
-  _Atomic uint64_t probes_skipped;  /* suspended threads beyond the bound for one instant */
-  _Atomic uint64_t captures_lost;   /* stacks of threads off the GVL that were not copied, as too many waited to be booked */
-  _Atomic uint64_t truncated;       /* stacks deeper than max_frames */
-  _Atomic uint64_t job_ns;          /* time in jobs and in events that booked something */
-  _Atomic uint64_t longest_job_ns;  /* the longest of them: the longest pause of a thread */
-  _Atomic uint64_t worker_cpu_ns;   /* CPU of the worker */
-  _Atomic uint64_t stretched;       /* times the interval was stretched to stay within the budget */
+  _Atomic uint64_t instants;         /* instants at which the worker looked */
+  _Atomic uint64_t late;             /* of these, more than a millisecond late */
+  _Atomic uint64_t lateness_ns;      /* sum of all delays */
+  _Atomic uint64_t jobs;             /* jobs that ran */
+  _Atomic uint64_t samples;          /* stacks booked */
+  _Atomic uint64_t preempted;        /* instants at which the thread had the GVL but burned no CPU */
+  _Atomic uint64_t looks;            /* first looks at new threads */
+  _Atomic uint64_t contended;        /* instants that could not be noted or served because the other side was at it */
+  _Atomic uint64_t probes_skipped;   /* suspended threads beyond the bound for one instant */
+  _Atomic uint64_t captures_lost;    /* stacks of threads off the GVL not copied: too many waited to be booked */
+  _Atomic uint64_t truncated;        /* stacks deeper than max_frames */
+  _Atomic uint64_t job_ns;           /* time in jobs and in events that booked something */
+  _Atomic uint64_t longest_job_ns;   /* the longest of them: the longest pause of a thread */
+  _Atomic uint64_t worker_cpu_ns;    /* CPU of the worker */
+  _Atomic uint64_t stretched;        /* times the interval was stretched to stay within the budget */
   _Atomic uint64_t longest_flush_ns; /* the longest time a flush held the GVL in one go */
 } sn_engine_counters;
 
@@ -37,14 +37,14 @@ typedef struct sn_engine {
   _Atomic bool enabled; /* hooks do nothing while false */
 
   /* written in GVL events and jobs, read by the worker */
-  _Atomic(sn_thread *) running;         /* who holds the main Ractor's GVL */
-  _Atomic(sn_thread *) suspended_list;  /* threads that gave it up since the worker last looked (by next_listed) */
-  _Atomic bool unseen;                  /* it runs for one of the first times, and nobody has seen its stack */
-  _Atomic bool look_asked;              /* the worker was woken for that since the last instant */
+  _Atomic(sn_thread *) running;        /* who holds the main Ractor's GVL */
+  _Atomic(sn_thread *) suspended_list; /* threads that gave it up since the worker last looked (by next_listed) */
+  _Atomic bool unseen;                 /* it runs for one of the first times, and nobody has seen its stack */
+  _Atomic bool look_asked;             /* the worker was woken for that since the last instant */
 
   /* written by the worker, read everywhere */
-  _Atomic int64_t tick_time; /* monotonic time of the last instant */
-  _Atomic uint64_t tick;     /* its number */
+  _Atomic int64_t tick_time;        /* monotonic time of the last instant */
+  _Atomic uint64_t tick;            /* its number */
   _Atomic int64_t worker_rested_at; /* when the worker had done its work at the last instant */
 
   /* written by GC hooks (with the GVL), read by the worker */

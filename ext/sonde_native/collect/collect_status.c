@@ -12,7 +12,9 @@ bool sn_engine_feature(uint32_t number, sn_feature *feature) {
   return sn_vm_selftest_result(number, &feature->name, &feature->reason);
 }
 
-bool sn_engine_measures_gvl_wait(void) { return sn_vm_events_has_gvl_events(); }
+bool sn_engine_measures_gvl_wait(void) {
+  return sn_vm_events_has_gvl_events();
+}
 
 uint32_t sn_engine_window_count(void) {
   uint32_t count = 0;
@@ -37,7 +39,8 @@ void sn_engine_describe_losses(char *text, size_t size) {
   uint64_t late = atomic_load(&e->counters.late);
   text[0] = '\0';
   if (instants == 0 || late * 20 < instants) return;
-  snprintf(text, size, "busy machine: %llu of %llu sampling instants were observed more than 1 ms late (by %.1f ms on average)",
+  snprintf(text, size,
+           "busy machine: %llu of %llu sampling instants were observed more than 1 ms late (by %.1f ms on average)",
            (unsigned long long)late, (unsigned long long)instants,
            (double)atomic_load(&e->counters.lateness_ns) / 1e6 / (double)instants);
 }

@@ -91,7 +91,9 @@ void sn_threads_mark(void) {
   for (uint32_t i = 0; i < count; i++) rb_gc_mark(atomic_load(&sn_threads.entries[i])->thread);
 }
 
-size_t sn_threads_memory(void) { return entry_bytes; }
+size_t sn_threads_memory(void) {
+  return entry_bytes;
+}
 
 int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed) {
   enum { SOON_NS = 500000 };
@@ -110,4 +112,6 @@ bool sn_due_try_lock(sn_due *due, uint32_t attempts) {
   return false;
 }
 
-void sn_due_unlock(sn_due *due) { atomic_store_explicit(&due->lock, 0, memory_order_release); }
+void sn_due_unlock(sn_due *due) {
+  atomic_store_explicit(&due->lock, 0, memory_order_release);
+}

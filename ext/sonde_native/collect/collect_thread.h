@@ -1,8 +1,8 @@
 /* collect_thread: what is kept for each Ruby thread while a profile runs, and the registry of these entries.
  *
- * Memory of entries is never given back to the C library and an entry keeps its place, so that the worker may look at an
- * entry that has just been let go (it then finds nothing to do there). An entry belongs to a thread only while both the
- * epoch and the thread agree: see sn_thread_of.
+ * Memory of entries is never given back to the C library and an entry keeps its place, so that the worker may look at
+ * an entry that has just been let go (it then finds nothing to do there). An entry belongs to a thread only while both
+ * the epoch and the thread agree: see sn_thread_of.
  */
 #ifndef SONDE_COLLECT_THREAD_H
 #define SONDE_COLLECT_THREAD_H
@@ -22,20 +22,21 @@ typedef enum sn_thread_phase {
   SN_PHASE_DEAD       /* ended; the entry waits for the next flush */
 } sn_thread_phase;
 
-/* Instants at which the worker saw a thread on the CPU and nobody has booked yet. The worker adds, the thread (or a job on
- * it) takes. `lock` is held for a few instructions only; the taker tries a bounded number of times and else leaves it for
- * the next opportunity; the worker tries once. */
+/* Instants at which the worker saw a thread on the CPU and nobody has booked yet. The worker adds, the thread (or a job
+ * on it) takes. `lock` is held for a few instructions only; the taker tries a bounded number of times and else leaves
+ * it for the next opportunity; the worker tries once. */
 typedef struct sn_due {
   _Atomic uint32_t lock;
   bool pending;
-  bool native;          /* seen burning without the GVL */
-  bool in_gc;           /* the last instant fell into a collection */
-  bool look;            /* the last instant was a first look at a new thread: a stack is wanted, no weight */
-  int64_t instant;      /* the last instant: monotonic time, */
-  int64_t cpu;          /* the thread's CPU clock a moment later, */
-  int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
-  int64_t gap;          /* the time since the instant before it */
-  int64_t confirmed[2]; /* weight of earlier instants, as far as the thread proved to burn CPU; [1]: inside a collection */
+  bool native;         /* seen burning without the GVL */
+  bool in_gc;          /* the last instant fell into a collection */
+  bool look;           /* the last instant was a first look at a new thread: a stack is wanted, no weight */
+  int64_t instant;     /* the last instant: monotonic time, */
+  int64_t cpu;         /* the thread's CPU clock a moment later, */
+  int64_t cpu_read_at; /* and when that was: reading another thread's clock can take longer than a job needs to come */
+  int64_t gap;         /* the time since the instant before it */
+  int64_t
+      confirmed[2]; /* weight of earlier instants, as far as the thread proved to burn CPU; [1]: inside a collection */
   int64_t confirmed_count[2];
 } sn_due;
 
@@ -57,16 +58,16 @@ typedef struct sn_thread {
   _Atomic int64_t ready_tick;   /* the last instant before that */
 
   /* belong to the GVL (jobs and events on the thread, flushes) */
-  bool ran;             /* since the last flush */
-  bool seen;            /* a stack of it was walked while it ran, or looking for one was given up */
-  uint8_t unseen_runs;  /* times it got the GVL before that */
-  int64_t wall_booked;  /* wall time up to here is in a slot */
-  int64_t cpu_flushed;  /* CPU time up to here is in a finished flush */
-  int64_t gvl_pending;  /* time waited for the GVL that is in no slot yet; */
+  bool ran;                /* since the last flush */
+  bool seen;               /* a stack of it was walked while it ran, or looking for one was given up */
+  uint8_t unseen_runs;     /* times it got the GVL before that */
+  int64_t wall_booked;     /* wall time up to here is in a slot */
+  int64_t cpu_flushed;     /* CPU time up to here is in a finished flush */
+  int64_t gvl_pending;     /* time waited for the GVL that is in no slot yet; */
   int64_t gvl_wait_in_gap; /* the part of it since wall_booked */
-  uint64_t tick_booked; /* number of the last instant that is in a slot */
-  uint32_t last_stack;  /* the last stack walked, valid in the slot generation below */
-  uint32_t burn_stack;  /* the last stack seen burning CPU, likewise */
+  uint64_t tick_booked;    /* number of the last instant that is in a slot */
+  uint32_t last_stack;     /* the last stack walked, valid in the slot generation below */
+  uint32_t burn_stack;     /* the last stack seen burning CPU, likewise */
   uint64_t last_generation;
   uint64_t burn_generation;
 
@@ -121,9 +122,10 @@ void sn_threads_mark(void);
 /* Bytes of all entries. */
 size_t sn_threads_memory(void);
 
-/* How much of an instant's gap counts as burned, given that the thread's clock advanced by `cpu` in the `elapsed` time since the instant
- * was noted. Soon after it the question is whether the thread was on a CPU at that moment: all or nothing. Later the share
- * of the time that it was on one says more: on a busy machine a thread that burns all it gets may get half. */
+/* How much of an instant's gap counts as burned, given that the thread's clock advanced by `cpu` in the `elapsed` time
+ * since the instant was noted. Soon after it the question is whether the thread was on a CPU at that moment: all or
+ * nothing. Later the share of the time that it was on one says more: on a busy machine a thread that burns all it gets
+ * may get half. */
 int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed);
 
 bool sn_due_try_lock(sn_due *due, uint32_t attempts);

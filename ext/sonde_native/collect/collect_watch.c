@@ -1,5 +1,6 @@
-/* collect_watch: see the header. The worker makes captures and pushes them to `finished`; holders of the GVL take from there, book,
- * free and mark. A thread's own capture is guarded by the lock of its due; the worker never waits for it. */
+/* collect_watch: see the header. The worker makes captures and pushes them to `finished`; holders of the GVL take from
+ * there, book, free and mark. A thread's own capture is guarded by the lock of its due; the worker never waits for
+ * it. */
 #include "collect_watch.h"
 
 #include <stdlib.h>
@@ -29,9 +30,11 @@ static _Atomic(struct sn_capture *) finished; /* newest first */
 static _Atomic uint32_t finished_count;
 static uint32_t cursor; /* worker only */
 
-/* -- worker ------------------------------------------------------------------------------------------------------------------ */
+/* -- worker -------------------------------------------------------------------------------------------------------- */
 
-static struct sn_capture *capture_of(const sn_thread *t) { return atomic_load_explicit(&t->capture, memory_order_acquire); }
+static struct sn_capture *capture_of(const sn_thread *t) {
+  return atomic_load_explicit(&t->capture, memory_order_acquire);
+}
 
 static int64_t burned_since(const sn_thread *t) {
   int64_t cpu;
@@ -73,8 +76,13 @@ static void capture(sn_thread *t, const sn_vm_position *position, int64_t instan
   if (!sn_vm_layout_copy(t->vm_address, position, frames, room, &count, &omitted)) return;
   struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
   if (!c) return;
-  *c = (struct sn_capture){.thread = t, .number = t->number, .position = *position, .until = instant, .instants = 1,
-                           .count = count, .omitted = omitted};
+  *c = (struct sn_capture){.thread = t,
+                           .number = t->number,
+                           .position = *position,
+                           .until = instant,
+                           .instants = 1,
+                           .count = count,
+                           .omitted = omitted};
   for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
   atomic_store_explicit(&t->capture, c, memory_order_release);
 }
@@ -132,7 +140,7 @@ void sn_watch_running(sn_thread *t) {
   sn_due_unlock(&t->due);
 }
 
-/* -- holders of the GVL -------------------------------------------------------------------------------------------------------- */
+/* -- holders of the GVL -------------------------------------------------------------------------------------------- */
 
 static void book(struct sn_capture *c) {
   sn_thread *t = c->thread;
@@ -168,7 +176,9 @@ static void drain(bool keep) {
   }
 }
 
-void sn_watch_drain(void) { drain(true); }
+void sn_watch_drain(void) {
+  drain(true);
+}
 
 void sn_watch_take(sn_thread *t) {
   enum { ATTEMPTS = 200 };
@@ -188,15 +198,16 @@ static void mark_capture(const struct sn_capture *c) {
   }
 }
 
-/* The worker may push meanwhile, in front of the list; only holders of the GVL free what was pushed. What a thread still has may be
- * handed over, but not freed, while we look. */
+/* The worker may push meanwhile, in front of the list; only holders of the GVL free what was pushed. What a thread
+ * still has may be handed over, but not freed, while we look. */
 void sn_watch_mark(void) {
   uint32_t count = atomic_load(&sn_threads.count);
   for (uint32_t i = 0; i < count; i++) {
     const struct sn_capture *c = capture_of(atomic_load(&sn_threads.entries[i]));
     if (c) mark_capture(c);
   }
-  for (const struct sn_capture *c = atomic_load_explicit(&finished, memory_order_acquire); c; c = c->next) mark_capture(c);
+  for (const struct sn_capture *c = atomic_load_explicit(&finished, memory_order_acquire); c; c = c->next)
+    mark_capture(c);
 }
 
 void sn_watch_clear(void) {

@@ -1,10 +1,10 @@
 /* collect_watch: what threads do off the GVL, on Rubies that do not tell (up to 3.2).
  *
- * At each instant the worker compares, through the kernel, where the top frame of each thread stands (of a bounded number of
- * threads, in turn). One that has moved since ran in between: its frames are copied (vm_layout_copy). The copy stands for
- * the thread until it moves again or gets the GVL; then it is handed over with the last instant it covers, and the next job
- * or flush books it. Copies are marked (conservatively) until then: the frames were alive on the thread's stack when they
- * were copied, and a collection that ends later sees either that stack or the copy.
+ * At each instant the worker compares, through the kernel, where the top frame of each thread stands (of a bounded
+ * number of threads, in turn). One that has moved since ran in between: its frames are copied (vm_layout_copy). The
+ * copy stands for the thread until it moves again or gets the GVL; then it is handed over with the last instant it
+ * covers, and the next job or flush books it. Copies are marked (conservatively) until then: the frames were alive on
+ * the thread's stack when they were copied, and a collection that ends later sees either that stack or the copy.
  */
 #ifndef SONDE_COLLECT_WATCH_H
 #define SONDE_COLLECT_WATCH_H

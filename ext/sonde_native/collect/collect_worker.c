@@ -10,12 +10,12 @@
 #include "collect_watch.h"
 
 enum {
-  HOT_LIMIT = 32,            /* threads that may be watched for native CPU at one time */
-  PROBE_LIMIT = 32,          /* of the recently suspended ones looked at in one instant */
-  LATE_NS = 1000000,         /* an instant observed later than this counts as late */
-  LOOK_MIN_NS = 300000,      /* a first look falls this long after the one before, */
-  LOOK_SPAN_NS = 4200000,    /* plus up to this */
-  BUDGET_EVERY = 256,        /* instants between two looks at Sonde's own cost */
+  HOT_LIMIT = 32,         /* threads that may be watched for native CPU at one time */
+  PROBE_LIMIT = 32,       /* of the recently suspended ones looked at in one instant */
+  LATE_NS = 1000000,      /* an instant observed later than this counts as late */
+  LOOK_MIN_NS = 300000,   /* a first look falls this long after the one before, */
+  LOOK_SPAN_NS = 4200000, /* plus up to this */
+  BUDGET_EVERY = 256,     /* instants between two looks at Sonde's own cost */
   MAX_STRETCH = 20,
 };
 
@@ -41,9 +41,11 @@ static uint64_t random_word(void) {
   return x * 0x2545F4914F6CDD1Du;
 }
 
-static int64_t random_below(int64_t n) { return (int64_t)((random_word() >> 11) % (uint64_t)n); }
+static int64_t random_below(int64_t n) {
+  return (int64_t)((random_word() >> 11) % (uint64_t)n);
+}
 
-/* -- noting instants on threads ------------------------------------------------------------------------------------------ */
+/* -- noting instants on threads ------------------------------------------------------------------------------------ */
 
 typedef struct observation {
   int64_t instant, gap;
@@ -86,7 +88,9 @@ static bool note(sn_thread *t, const observation *seen) {
   return true;
 }
 
-static uint32_t phase_of(const sn_thread *t) { return atomic_load_explicit(&t->phase, memory_order_acquire); }
+static uint32_t phase_of(const sn_thread *t) {
+  return atomic_load_explicit(&t->phase, memory_order_acquire);
+}
 
 static bool read_cpu(const sn_thread *t, observation *seen) {
   bool told = sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &seen->cpu);
@@ -99,7 +103,7 @@ static bool in_gc(void) {
   return sn_vm_events_during_gc();
 }
 
-/* -- who has the GVL -------------------------------------------------------------------------------------------------------- */
+/* -- who has the GVL ----------------------------------------------------------------------------------------------- */
 
 /* Where no events tell, by comparing the VM's own word with the threads known. */
 static sn_thread *holder_by_owner(void) {
@@ -149,7 +153,7 @@ static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {
   return t && read_cpu(t, &seen) && note(t, &seen);
 }
 
-/* -- who burns CPU without it ---------------------------------------------------------------------------------------------- */
+/* -- who burns CPU without it -------------------------------------------------------------------------------------- */
 
 static bool still_off(const sn_thread *t) {
   return atomic_load_explicit(&t->suspensions, memory_order_relaxed) == t->hot_suspensions;
@@ -160,8 +164,8 @@ static bool watch_again(sn_thread *t, const observation *seen) {
   return note(t, seen);
 }
 
-/* A watched thread stays watched while its clock advances with the time, and anew when it gave the GVL up again since. Returns
- * whether it does. */
+/* A watched thread stays watched while its clock advances with the time, and anew when it gave the GVL up again since.
+ * Returns whether it does. */
 static bool observe_hot(sn_thread *t, int64_t gap) {
   observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
   if (phase_of(t) != SN_PHASE_SUSPENDED || !read_cpu(t, &seen)) return false;
@@ -216,7 +220,7 @@ static void observe_one_cold(int64_t gap) {
   if (!begin_watching(t, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
 }
 
-/* -- the same without GVL events -------------------------------------------------------------------------------------------- */
+/* -- the same without GVL events ----------------------------------------------------------------------------------- */
 
 static void drop_stale_due(sn_thread *t) {
   if (!t->due.pending || t->due.native || !sn_due_try_lock(&t->due, 1)) return;
@@ -233,7 +237,9 @@ static void on_move(sn_thread *t) {
   sn_worker_watch(t);
 }
 
-static bool must_watch(void) { return !sn_vm_events_has_gvl_events() && sn_vm_layout_usable(); }
+static bool must_watch(void) {
+  return !sn_vm_events_has_gvl_events() && sn_vm_layout_usable();
+}
 
 static void note_running(sn_thread *t) {
   sn_watch_running(t);
@@ -241,7 +247,7 @@ static void note_running(sn_thread *t) {
   if (phase != SN_PHASE_DEAD) atomic_compare_exchange_strong(&t->phase, &phase, SN_PHASE_RUNNING);
 }
 
-/* -- instants --------------------------------------------------------------------------------------------------------------- */
+/* -- instants ------------------------------------------------------------------------------------------------------ */
 
 static void take_instant(int64_t now) {
   int64_t gap = now - me.last_instant;
@@ -283,14 +289,18 @@ static void plan_instant(int64_t now) {
   if (me.next_instant <= now) me.next_instant = now + mean / 2 + random_below(mean + 1);
 }
 
-static bool looks_wanted(void) { return atomic_load_explicit(&sn_the_engine.unseen, memory_order_relaxed); }
+static bool looks_wanted(void) {
+  return atomic_load_explicit(&sn_the_engine.unseen, memory_order_relaxed);
+}
 
-static void plan_look(int64_t now) { me.next_look = now + LOOK_MIN_NS + random_below(LOOK_SPAN_NS); }
+static void plan_look(int64_t now) {
+  me.next_look = now + LOOK_MIN_NS + random_below(LOOK_SPAN_NS);
+}
 
-/* -- the budget --------------------------------------------------------------------------------------------------------------- */
+/* -- the budget ---------------------------------------------------------------------------------------------------- */
 
-/* Stretches the interval when Sonde uses more CPU than it may, and takes that back when it can. Weights are times between
- * instants, so they stay right. */
+/* Stretches the interval when Sonde uses more CPU than it may, and takes that back when it can. Weights are times
+ * between instants, so they stay right. */
 static void keep_budget(int64_t now) {
   sn_engine *e = &sn_the_engine;
   uint64_t own = (uint64_t)sn_clock_thread_cpu();
@@ -309,7 +319,7 @@ static void keep_budget(int64_t now) {
   me.budget_from = now;
 }
 
-/* -- the thread -------------------------------------------------------------------------------------------------------------- */
+/* -- the thread ---------------------------------------------------------------------------------------------------- */
 
 static void act(int64_t now) {
   if (now >= me.next_instant) {
@@ -384,7 +394,9 @@ void sn_worker_stop(void) {
   sn_os_thread_join(&e->worker);
 }
 
-void sn_worker_forget(void) { sn_os_thread_forget(&sn_the_engine.worker); }
+void sn_worker_forget(void) {
+  sn_os_thread_forget(&sn_the_engine.worker);
+}
 
 void sn_worker_watch(sn_thread *t) {
   if (atomic_exchange_explicit(&t->listed, true, memory_order_acq_rel)) return;
@@ -403,4 +415,6 @@ void sn_worker_unseen_runs(void) {
   }
 }
 
-void sn_worker_unseen_stops(void) { atomic_store_explicit(&sn_the_engine.unseen, false, memory_order_relaxed); }
+void sn_worker_unseen_stops(void) {
+  atomic_store_explicit(&sn_the_engine.unseen, false, memory_order_relaxed);
+}

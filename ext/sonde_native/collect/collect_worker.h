@@ -1,7 +1,8 @@
-/* collect_worker: when to sample. One native thread, which no signal reaches, looks at random instants of the monotonic clock
- * at who has the GVL and who burns CPU without it, notes that on the thread (sn_due) and asks for a job.
+/* collect_worker: when to sample. One native thread, which no signal reaches, looks at random instants of the monotonic
+ * clock at who has the GVL and who burns CPU without it, notes that on the thread (sn_due) and asks for a job.
  *
- * It never touches the VM but through vm_events.h's functions for foreign threads, and never waits for anything but time.
+ * It never touches the VM but through vm_events.h's functions for foreign threads, and never waits for anything but
+ * time.
  */
 #ifndef SONDE_COLLECT_WORKER_H
 #define SONDE_COLLECT_WORKER_H
@@ -17,8 +18,8 @@ void sn_worker_forget(void);
 
 /* A thread gave the GVL up: it may burn CPU without it. Contexts: GVL events. */
 void sn_worker_watch(sn_thread *t);
-/* A thread whose stack nobody has seen yet takes the GVL, or lets it go, or was seen. A thread may live shorter than the
- * time between two instants: while such a one runs, the worker also looks in between. Contexts: gvl, GVL events. */
+/* A thread whose stack nobody has seen yet takes the GVL, or lets it go, or was seen. A thread may live shorter than
+ * the time between two instants: while such a one runs, the worker also looks in between. Contexts: gvl, GVL events. */
 void sn_worker_unseen_runs(void);
 void sn_worker_unseen_stops(void);
 

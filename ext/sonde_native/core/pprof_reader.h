@@ -2,9 +2,9 @@
  *
  * Never trusts its input: every length, id and index is checked, fields may come in any order, ids may be any non-zero
  * 64-bit numbers, packed or not; several lines in a location become several frames; unknown fields are skipped.
- * Bounded by the profile's memory limit. Rejects what go tool pprof rejects (format rules: unknown location, value count,
- * id 0, duplicate id, string 0 not empty, index out of range).
- * On failure the profile must only be destroyed. `error` (may be NULL) gets a short reason, always terminated.
+ * Bounded by the profile's memory limit. Rejects what go tool pprof rejects (format rules: unknown location, value
+ * count, id 0, duplicate id, string 0 not empty, index out of range). On failure the profile must only be destroyed.
+ * `error` (may be NULL) gets a short reason, always terminated.
  * Contexts: nogvl, gvl.
  */
 #ifndef SONDE_CORE_PPROF_READER_H

@@ -1,7 +1,8 @@
 /* pprof_writer: a profile as the bytes of profile.proto (not compressed), in one pass.
  *
- * Emits one mapping (so that viewers print a file name and ask for no symbols), ids 1..n in table order, no system_name,
- * label strings, packed ids and values, default_sample_type, period, comments. Samples whose values are all zero are left out.
+ * Emits one mapping (so that viewers print a file name and ask for no symbols), ids 1..n in table order, no
+ * system_name, label strings, packed ids and values, default_sample_type, period, comments. Samples whose values are
+ * all zero are left out.
  * Contexts: nogvl, gvl. Nothing is shared.
  */
 #ifndef SONDE_CORE_PPROF_WRITER_H

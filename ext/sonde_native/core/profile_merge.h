@@ -1,10 +1,10 @@
 /* profile_merge: adds one profile to another.
  *
- * Sample types are matched by name and unit. A target without samples and types takes all of the source's types; otherwise
- * the target keeps its own and a type that the source lacks counts as zero (a type only the source has is ignored; where
- * they share none: SN_MISMATCH). Time: earliest start to latest end. Comments are united. Period: the larger.
- * extra labels (may be NULL) are put on each merged sample that lacks the key (e.g. pid).
- * On failure the target is still a valid profile, perhaps with a part of the source's samples added.
+ * Sample types are matched by name and unit. A target without samples and types takes all of the source's types;
+ * otherwise the target keeps its own and a type that the source lacks counts as zero (a type only the source has is
+ * ignored; where they share none: SN_MISMATCH). Time: earliest start to latest end. Comments are united. Period: the
+ * larger. extra labels (may be NULL) are put on each merged sample that lacks the key (e.g. pid). On failure the target
+ * is still a valid profile, perhaps with a part of the source's samples added.
  * Contexts: nogvl, gvl.
  */
 #ifndef SONDE_CORE_PROFILE_MERGE_H

@@ -89,8 +89,8 @@ void sn_raw_store_reset(sn_raw_store *store);
 uint32_t sn_raw_store_stack(sn_raw_store *store, const uint64_t *frames, const uint64_t *aux, const int32_t *lines,
                             uint32_t n);
 
-/* The row of a key, made when new; the overflow row (and counts) where it cannot be kept. Never NULL. Borrowed until the
- * next call. */
+/* The row of a key, made when new; the overflow row (and counts) where it cannot be kept. Never NULL. Borrowed until
+ * the next call. */
 sn_row *sn_raw_store_row(sn_raw_store *store, sn_row_key key);
 
 static inline void sn_raw_store_add(sn_raw_store *store, sn_row_key key, sn_column column, int64_t value) {

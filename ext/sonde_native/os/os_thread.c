@@ -1,5 +1,5 @@
-/* os_thread: see the header. start and join are called by the thread that starts and stops the engine; the waiter by the
- * helper (sleep) and by threads in GVL events (wake). No lock anywhere. */
+/* os_thread: see the header. start and join are called by the thread that starts and stops the engine; the waiter by
+ * the helper (sleep) and by threads in GVL events (wake). No lock anywhere. */
 #define _GNU_SOURCE
 #include "os_thread.h"
 
@@ -51,9 +51,13 @@ void sn_os_thread_join(sn_os_thread *thread) {
   thread->started = false;
 }
 
-void sn_os_thread_forget(sn_os_thread *thread) { thread->started = false; }
+void sn_os_thread_forget(sn_os_thread *thread) {
+  thread->started = false;
+}
 
-pid_t sn_os_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
+pid_t sn_os_thread_id(void) {
+  return (pid_t)syscall(SYS_gettid);
+}
 
 /* The kernel's struct sched_attr in its first form; older C libraries do not declare it. */
 struct scheduling {
@@ -84,7 +88,8 @@ uint32_t sn_os_waiter_seen(const sn_os_waiter *waiter) {
 
 void sn_os_waiter_sleep(sn_os_waiter *waiter, uint32_t seen, int64_t until) {
   struct timespec ts = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
-  /* The bit set form takes an absolute monotonic time. EINTR cannot happen (all signals blocked); EAGAIN means woken. */
+  /* The bit set form takes an absolute monotonic time. EINTR cannot happen (all signals blocked); EAGAIN means
+   * woken. */
   syscall(SYS_futex, &waiter->word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 

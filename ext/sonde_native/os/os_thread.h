@@ -1,6 +1,7 @@
 /* os_thread: one helper thread that no signal ever reaches, and the wait that it sleeps in. Linux.
  *
- * Contexts: start and join: any thread of the process, without a lock that the helper needs. wake: any, signal included.
+ * Contexts: start and join: any thread of the process, without a lock that the helper needs. wake: any, signal
+ * included.
  */
 #ifndef SONDE_OS_THREAD_H
 #define SONDE_OS_THREAD_H
@@ -27,7 +28,8 @@ void sn_os_thread_forget(sn_os_thread *thread);
 pid_t sn_os_thread_id(void);
 
 /* Asks for the least delay between a wake-up and running that this process may have: no timer slack, a short scheduler
- * slice (Linux 6.12 and later), a better nice value where that is permitted. For the calling thread; failures are fine. */
+ * slice (Linux 6.12 and later), a better nice value where that is permitted. For the calling thread; failures are
+ * fine. */
 void sn_os_thread_be_prompt(void);
 
 /* A place to sleep until an absolute time or until woken. One sleeper. */

@@ -1,16 +1,20 @@
 /* recorder: two raw stores (slots), one being written, one being read; each sample lands in exactly one flush.
  *
- * The protocol. `active` names the slot that samplers write. Each slot has one atomic word: free, sampler or serialiser.
- *  sampler:     1. read active  2. CAS that slot free -> sampler; held? next round  3. read active again; changed? give the
- *               slot back, next round  4. write  5. slot := free. At most two rounds; then it gives up (counted) and books
- *               nothing, so that the next sample carries what this one could not. It never waits.
- *  serialiser:  1. flip: active := the other slot (which is empty and free)  2. waits until the old slot is free and takes
+ * The protocol. `active` names the slot that samplers write. Each slot has one atomic word: free, sampler or
+ * serialiser.
+ *  sampler:     1. read active  2. CAS that slot free -> sampler; held? next round  3. read active again; changed? give
+ *  the
+ *               slot back, next round  4. write  5. slot := free. At most two rounds; then it gives up (counted) and
+ *               books nothing, so that the next sample carries what this one could not. It never waits.
+ *  serialiser:  1. flip: active := the other slot (which is empty and free)  2. waits until the old slot is free and
+ *  takes
  *               it (a sampler inside is gone in microseconds)  3. reads  4. release: clears the slot, slot := free.
  * Only one serialiser at a time: the caller sees to that.
- * A plain pthread mutex would not do: the lock is taken in one thread and given back in another, and a forked child must be
- * able to reset it.
+ * A plain pthread mutex would not do: the lock is taken in one thread and given back in another, and a forked child
+ * must be able to reset it.
  *
- * Threads:  sampler side: whoever holds the GVL (jobs, GVL events, GC hooks); serialiser side: the flushing thread, with or
+ * Threads:  sampler side: whoever holds the GVL (jobs, GVL events, GC hooks); serialiser side: the flushing thread,
+ * with or
  *           without the GVL. sn_recorder_reset: a forked child, alone.
  */
 #ifndef SONDE_RECORD_RECORDER_H

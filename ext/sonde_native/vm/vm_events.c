@@ -1,4 +1,5 @@
-/* vm_events: see the header. Installed by the loading thread; callbacks run where the header says. No lock of our own. */
+/* vm_events: see the header. Installed by the loading thread; callbacks run where the header says. No lock of our
+ * own. */
 #include "vm_events.h"
 
 #include <ruby/debug.h>
@@ -26,15 +27,23 @@ static const char *jobs_init(void) {
   return job_handle == POSTPONED_JOB_HANDLE_INVALID ? "no postponed job is left in this process" : NULL;
 }
 
-void sn_vm_events_trigger_job(void) { rb_postponed_job_trigger(job_handle); }
+void sn_vm_events_trigger_job(void) {
+  rb_postponed_job_trigger(job_handle);
+}
 
-void sn_vm_events_job_from_handler(uintptr_t thread_struct) { (void)thread_struct; }
+void sn_vm_events_job_from_handler(uintptr_t thread_struct) {
+  (void)thread_struct;
+}
 
-bool sn_vm_events_needs_signal(void) { return false; }
+bool sn_vm_events_needs_signal(void) {
+  return false;
+}
 
 #else
 
-static const char *jobs_init(void) { return NULL; }
+static const char *jobs_init(void) {
+  return NULL;
+}
 
 void sn_vm_events_trigger_job(void) {}
 
@@ -43,7 +52,9 @@ void sn_vm_events_job_from_handler(uintptr_t thread_struct) {
   rb_postponed_job_register_one(0, run_job, NULL);
 }
 
-bool sn_vm_events_needs_signal(void) { return true; }
+bool sn_vm_events_needs_signal(void) {
+  return true;
+}
 
 #endif
 
@@ -85,12 +96,16 @@ static void on_thread_event(rb_event_flag_t event, VALUE data, VALUE self, ID id
   event == RUBY_EVENT_THREAD_BEGIN ? callbacks.begun(rb_thread_current()) : callbacks.exited(rb_thread_current());
 }
 
-static const char *gvl_events_init(void) { return NULL; }
+static const char *gvl_events_init(void) {
+  return NULL;
+}
 
 static void births_enable(void) {
   rb_add_event_hook(on_thread_event, RUBY_EVENT_THREAD_BEGIN | RUBY_EVENT_THREAD_END, Qnil);
 }
-static void births_disable(void) { rb_remove_event_hook(on_thread_event); }
+static void births_disable(void) {
+  rb_remove_event_hook(on_thread_event);
+}
 
 #endif
 
@@ -110,8 +125,12 @@ static void gc_hooks_init(void) {
   rb_gc_register_mark_object(gc_tracepoint);
 }
 
-static void gc_hooks_enable(void) { rb_tracepoint_enable(gc_tracepoint); }
-static void gc_hooks_disable(void) { rb_tracepoint_disable(gc_tracepoint); }
+static void gc_hooks_enable(void) {
+  rb_tracepoint_enable(gc_tracepoint);
+}
+static void gc_hooks_disable(void) {
+  rb_tracepoint_disable(gc_tracepoint);
+}
 
 #else
 
@@ -128,9 +147,13 @@ const char *sn_vm_events_init(const sn_vm_callbacks *wanted) {
   return problem ? problem : gvl_events_init();
 }
 
-bool sn_vm_events_has_gvl_events(void) { return SN_VM_HAS_GVL_EVENTS; }
+bool sn_vm_events_has_gvl_events(void) {
+  return SN_VM_HAS_GVL_EVENTS;
+}
 
-bool sn_vm_events_has_gc_hooks(void) { return SN_VM_HAS_CHEAP_GC_HOOKS; }
+bool sn_vm_events_has_gc_hooks(void) {
+  return SN_VM_HAS_CHEAP_GC_HOOKS;
+}
 
 static bool enabled; /* a tracepoint enabled twice fires twice */
 
@@ -148,7 +171,9 @@ void sn_vm_events_disable(void) {
   gc_hooks_disable();
 }
 
-bool sn_vm_events_during_gc(void) { return rb_during_gc() != 0; }
+bool sn_vm_events_during_gc(void) {
+  return rb_during_gc() != 0;
+}
 
 int64_t sn_vm_events_gc_total_time(void) {
   if (!SN_VM_HAS_GC_TOTAL_TIME) return -1;

@@ -15,15 +15,16 @@ typedef struct sn_vm_callbacks {
   void (*job)(void);
   /* GVL events (where SN_VM_HAS_GVL_EVENTS). No Ruby allocation, no exception, no release of the GVL.
    * resumed and suspended: on the thread itself, GVL held. ready: maybe on another thread: plain stores only.
-   * exited: on the thread itself, GVL already handed on. Without GVL events it comes while the thread still has the GVL, and up to
-   * 3.1 only when the thread ends by itself. */
+   * exited: on the thread itself, GVL already handed on. Without GVL events it comes while the thread still has the
+   * GVL, and up to 3.1 only when the thread ends by itself. */
   void (*resumed)(VALUE thread);
   void (*suspended)(VALUE thread);
   void (*ready)(VALUE thread);
   void (*exited)(VALUE thread);
   /* A new thread of the main Ractor begins (where there are no GVL events). GVL held, ordinary context. */
   void (*begun)(VALUE thread);
-  /* The mutator stops for the collector, and goes on (while sn_vm_events_gc is on). No Ruby allocation, no exception. */
+  /* The mutator stops for the collector, and goes on (while sn_vm_events_gc is on). No Ruby allocation, no
+   * exception. */
   void (*gc_enter)(void);
   void (*gc_exit)(void);
 } sn_vm_callbacks;
@@ -44,7 +45,8 @@ void sn_vm_events_disable(void);
  * cannot be triggered from outside (before 3.3.1): there the thread must be sent a signal. */
 void sn_vm_events_trigger_job(void);
 bool sn_vm_events_needs_signal(void);
-/* In that signal's handler, on the thread with this struct: registers the job if that is safe just now. Contexts: signal. */
+/* In that signal's handler, on the thread with this struct: registers the job if that is safe just now. Contexts:
+ * signal. */
 void sn_vm_events_job_from_handler(uintptr_t thread_struct);
 
 /* Whether the collector is at work at this moment. Contexts: any thread; a plain read. */

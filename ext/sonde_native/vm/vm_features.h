@@ -1,5 +1,5 @@
-/* vm_features: the only reader of Ruby's version macros. Each fact is positive, with the Ruby it begins or ends with and why
- * it matters; everything else in the extension asks for a fact, never for a version.
+/* vm_features: the only reader of Ruby's version macros. Each fact is positive, with the Ruby it begins or ends with
+ * and why it matters; everything else in the extension asks for a fact, never for a version.
  */
 #ifndef SONDE_VM_FEATURES_H
 #define SONDE_VM_FEATURES_H
@@ -12,7 +12,8 @@
 /* 3.3: GVL events that name their thread. (3.2 has the events, without the thread.) */
 #define SN_VM_HAS_GVL_EVENTS SN_RUBY_AT_LEAST(3, 3)
 
-/* 3.3: postponed jobs that any native thread may trigger (3.3.0 itself reaches only the main thread: see vm_selftest). */
+/* 3.3: postponed jobs that any native thread may trigger (3.3.0 itself reaches only the main thread: see
+ * vm_selftest). */
 #define SN_VM_HAS_TRIGGERED_JOBS SN_RUBY_AT_LEAST(3, 3)
 
 /* 3.3: the stack of another thread, by public API. Before, own reads of a few private words (vm_layout). */
@@ -21,8 +22,8 @@
 /* 3.3: storage in the Thread for extensions. */
 #define SN_VM_HAS_THREAD_STORAGE SN_RUBY_AT_LEAST(3, 3)
 
-/* 3.3: GC hooks no longer slow every allocation down, and no longer crash when a Ractor is made. Before, the pause is found
- * by looking at the collector's own flag at each instant. */
+/* 3.3: GC hooks no longer slow every allocation down, and no longer crash when a Ractor is made. Before, the pause is
+ * found by looking at the collector's own flag at each instant. */
 #define SN_VM_HAS_CHEAP_GC_HOOKS SN_RUBY_AT_LEAST(3, 3)
 
 /* 3.1: GC.total_time. */

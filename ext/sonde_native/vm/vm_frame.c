@@ -16,9 +16,13 @@ void sn_vm_frame_init(void) {
   rb_gc_register_mark_object(c_path);
 }
 
-static bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+static bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /* Copies without ":0x0123456789abcdef" after a name, as Ruby writes anonymous classes and objects. */
 static size_t copy_without_addresses(char *to, size_t room, const char *from, size_t length) {

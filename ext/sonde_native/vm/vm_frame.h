@@ -1,7 +1,7 @@
 /* vm_frame: raw frame -> name, file, first line. Contexts: gvl, ordinary Ruby context (makes Strings). May raise.
  *
- * Names are class-qualified and normalised, so that a method has one name in every process: heap addresses are taken out
- * ("#<Class:0x00007f...>#call" -> "#<Class>#call"), and the random end of a compiled template's method is cut.
+ * Names are class-qualified and normalised, so that a method has one name in every process: heap addresses are taken
+ * out ("#<Class:0x00007f...>#call" -> "#<Class>#call"), and the random end of a compiled template's method is cut.
  */
 #ifndef SONDE_VM_FRAME_H
 #define SONDE_VM_FRAME_H
@@ -20,7 +20,8 @@ typedef struct sn_vm_frame_text {
 void sn_vm_frame_init(void);
 void sn_vm_frame_describe(uint64_t frame, uint64_t aux, sn_vm_frame_text *text);
 
-/* Where the frame's file lies (used to leave Sonde's own frames out); C functions have none. Contexts: gvl; makes no object. */
+/* Where the frame's file lies (used to leave Sonde's own frames out); C functions have none. Contexts: gvl; makes no
+ * object. */
 typedef enum sn_vm_frame_place { SN_FRAME_WITHOUT_FILE, SN_FRAME_BELOW, SN_FRAME_ELSEWHERE } sn_vm_frame_place;
 sn_vm_frame_place sn_vm_frame_place_of(uint64_t frame, const char *directory, size_t length);
 

@@ -1,14 +1,18 @@
 /* vm_layout: see the header. The table itself is in vm_layout_table.h, the walk of a thread that cannot move in
- * vm_layout_walk.c, the copy of one that might in vm_layout_copy.c. Here: where the GVL's owner stands, and the self-test.
- * Called by the loading thread, the worker and the signal handler; takes no lock. */
+ * vm_layout_walk.c, the copy of one that might in vm_layout_copy.c. Here: where the GVL's owner stands, and the
+ * self-test. Called by the loading thread, the worker and the signal handler; takes no lock. */
 #include "vm_layout.h"
 
 #include "vm_features.h"
 
 #if SN_VM_HAS_THREAD_FRAMES
 
-const char *sn_vm_layout_init(void) { return "not needed on this Ruby"; }
-bool sn_vm_layout_usable(void) { return false; }
+const char *sn_vm_layout_init(void) {
+  return "not needed on this Ruby";
+}
+bool sn_vm_layout_usable(void) {
+  return false;
+}
 void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
   (void)thread;
   stack->length = 0;
@@ -17,7 +21,9 @@ uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
   (void)thread;
   return 0;
 }
-uintptr_t sn_vm_layout_gvl_owner(void) { return 0; }
+uintptr_t sn_vm_layout_gvl_owner(void) {
+  return 0;
+}
 bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   (void)thread_struct;
   return false;
@@ -30,8 +36,8 @@ void sn_vm_layout_unmoved(const uintptr_t *structs, const sn_vm_position *const 
   (void)structs, (void)positions;
   for (uint32_t i = 0; i < n; i++) unmoved[i] = false;
 }
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames, uint32_t room,
-                       uint32_t *count, uint32_t *omitted) {
+bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
+                       uint32_t room, uint32_t *count, uint32_t *omitted) {
   (void)thread_struct, (void)position, (void)frames, (void)room, (void)count, (void)omitted;
   return false;
 }
@@ -57,9 +63,13 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */
 
-bool sn_vm_layout_usable(void) { return usable; }
+bool sn_vm_layout_usable(void) {
+  return usable;
+}
 
-uintptr_t sn_vm_layout_thread_struct(VALUE thread) { return (uintptr_t)RTYPEDDATA_DATA(thread); }
+uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
+  return (uintptr_t)RTYPEDDATA_DATA(thread);
+}
 
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return usable ? __atomic_load_n((const uintptr_t *)owner_address, __ATOMIC_ACQUIRE) : 0;
@@ -68,12 +78,20 @@ uintptr_t sn_vm_layout_gvl_owner(void) {
 #if SN_VM_HAS_RACTORS
 /* Exported by libruby: the main Ractor while it is the only one, else NULL. */
 extern void *ruby_single_main_ractor;
-static bool one_ractor(void) { return ruby_single_main_ractor != NULL; }
-static uintptr_t owner_struct(void) { return (uintptr_t)ruby_single_main_ractor; }
+static bool one_ractor(void) {
+  return ruby_single_main_ractor != NULL;
+}
+static uintptr_t owner_struct(void) {
+  return (uintptr_t)ruby_single_main_ractor;
+}
 #else
 extern void *ruby_current_vm_ptr;
-static bool one_ractor(void) { return true; }
-static uintptr_t owner_struct(void) { return (uintptr_t)ruby_current_vm_ptr; }
+static bool one_ractor(void) {
+  return true;
+}
+static uintptr_t owner_struct(void) {
+  return (uintptr_t)ruby_current_vm_ptr;
+}
 #endif
 
 bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
@@ -82,7 +100,7 @@ bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   return (*(const volatile uint32_t *)(ec + EC_INTERRUPT_MASK) & INTERRUPT_POSTPONED_JOB) == 0;
 }
 
-/* -- self-test -------------------------------------------------------------------------------------------------------------- */
+/* -- self-test ----------------------------------------------------------------------------------------------------- */
 
 enum { SCAN_BYTES = 1024, SCAN_WORDS = SCAN_BYTES / 8, SCANS = 3 };
 
@@ -98,7 +116,8 @@ typedef struct scan {
 static const char *check_thread(VALUE thread) {
   uintptr_t th = sn_vm_layout_thread_struct(thread);
   uint64_t self, ec, back, stack[3];
-  if (!sn_vm_read(th + TH_SELF, &self, 8) || self != (uint64_t)thread) return "a Thread's struct is not laid out as known";
+  if (!sn_vm_read(th + TH_SELF, &self, 8) || self != (uint64_t)thread)
+    return "a Thread's struct is not laid out as known";
   if (!sn_vm_read(th + TH_EC, &ec, 8) || !sn_vm_read(ec + EC_THREAD, &back, 8) || back != th) {
     return "an execution context is not laid out as known";
   }
@@ -112,7 +131,8 @@ static VALUE take_scan(void *data) {
   scan *s = data;
   VALUE thread = rb_thread_current();
   const char *problem = check_thread(thread);
-  if (!problem && !sn_vm_read(owner_struct(), s->words[s->count], SCAN_BYTES)) problem = "the GVL's struct cannot be read";
+  if (!problem && !sn_vm_read(owner_struct(), s->words[s->count], SCAN_BYTES))
+    problem = "the GVL's struct cannot be read";
   if (problem) s->problem = problem;
   s->running[s->count++] = sn_vm_layout_thread_struct(thread);
   return Qnil;
@@ -152,7 +172,8 @@ static const char *scan_threads(void) {
   return problem;
 }
 
-/* A frame as the public walk names it: the method for a method's own frame, also where the raw walk has a block's iseq. */
+/* A frame as the public walk names it: the method for a method's own frame, also where the raw walk has a block's
+ * iseq. */
 static bool same_frame(const sn_vm_stack *raw, uint32_t i, VALUE frame, int line) {
   if (raw->frames[i] != (uint64_t)frame && raw->aux[i] != (uint64_t)frame) return false;
   return raw->lines[i] == line;

@@ -1,8 +1,8 @@
 /* vm_layout: the few private words of the VM that Rubies up to 3.2 make us read: frames of any thread, the GVL's owner.
  *
  * A table of offsets, accepted only after a self-test at load that reads through the kernel (a wrong guess is an error
- * code, not a crash) and compares a raw walk with rb_profile_frames. On 3.3 and later nothing is read and every function
- * here answers "not usable".
+ * code, not a crash) and compares a raw walk with rb_profile_frames. On 3.3 and later nothing is read and every
+ * function here answers "not usable".
  */
 #ifndef SONDE_VM_LAYOUT_H
 #define SONDE_VM_LAYOUT_H
@@ -11,21 +11,22 @@
 
 #include "vm_stack.h"
 
-/* Once, at load, with the GVL, after vm_thread. NULL when usable, else a static reason. Runs two short Ruby threads, which are
- * gone when it returns. May raise. */
+/* Once, at load, with the GVL, after vm_thread. NULL when usable, else a static reason. Runs two short Ruby threads,
+ * which are gone when it returns. May raise. */
 const char *sn_vm_layout_init(void);
 bool sn_vm_layout_usable(void);
 
 /* Contexts: gvl. The thread must be alive and not run (or be the caller). */
 void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread);
 
-/* The address of a thread's struct; only to be compared with sn_vm_layout_gvl_owner, or given back to this file. Contexts: gvl. */
+/* The address of a thread's struct; only to be compared with sn_vm_layout_gvl_owner, or given back to this file.
+ * Contexts: gvl. */
 uintptr_t sn_vm_layout_thread_struct(VALUE thread);
 /* The struct of the thread that holds the main GVL, 0: none. A plain read. Contexts: any thread, signal. */
 uintptr_t sn_vm_layout_gvl_owner(void);
 
-/* Whether the thread, which is the caller and holds the GVL, may register a postponed job now: no flush of jobs is under way on
- * it and there is one Ractor only. Contexts: signal. */
+/* Whether the thread, which is the caller and holds the GVL, may register a postponed job now: no flush of jobs is
+ * under way on it and there is one Ractor only. Contexts: signal. */
 bool sn_vm_layout_may_register_job(uintptr_t thread_struct);
 
 /* Where a thread's top frames stand: equal positions mean that it has not moved (or is back at the same place). */
@@ -39,28 +40,29 @@ enum { SN_VM_POSITION_BATCH = 32 };
 
 /* Without the GVL, through the kernel; false when it cannot be read. Contexts: the worker. */
 bool sn_vm_layout_position(uintptr_t thread_struct, sn_vm_position *position);
-/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; one system call for all. A NULL position counts as
- * moved. Contexts: the worker. */
+/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; one system call for all. A NULL
+ * position counts as moved. Contexts: the worker. */
 void sn_vm_layout_unmoved(const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n, bool *unmoved);
 
 /* A copy of the frames of a thread that does not run, taken without the GVL; what it holds is only good for
  * sn_vm_layout_resolve. */
 typedef struct sn_vm_copied_frame {
-  uint64_t iseq;  /* 0: a C function */
+  uint64_t iseq; /* 0: a C function */
   uint64_t pc;
   uint64_t entry; /* what may be the method entry, or lead to it; 0: none */
 } sn_vm_copied_frame;
 
-/* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing after the
- * first room / 2. False when the thread moved meanwhile or cannot be read. Contexts: any thread but not two at a time. */
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames, uint32_t room,
-                       uint32_t *count, uint32_t *omitted);
+/* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing after
+ * the first room / 2. False when the thread moved meanwhile or cannot be read. Contexts: any thread but not two at a
+ * time. */
+bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
+                       uint32_t room, uint32_t *count, uint32_t *omitted);
 /* Copied frames, which must have been marked since, as a stack. Contexts: gvl. */
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
                           sn_vm_stack *stack);
 
-/* Label of a frame that the public accessors would name less well (blocks; C functions of 2.7), or nil. Contexts: gvl; makes a
- * String. */
+/* Label of a frame that the public accessors would name less well (blocks; C functions of 2.7), or nil. Contexts: gvl;
+ * makes a String. */
 VALUE sn_vm_layout_label(VALUE frame, uint64_t aux);
 
 #endif

@@ -1,7 +1,8 @@
-/* vm_layout_copy: copies the frames of a thread that does not run, up to Ruby 3.2, without the GVL and through the kernel.
+/* vm_layout_copy: copies the frames of a thread that does not run, up to Ruby 3.2, without the GVL and through the
+ * kernel.
  *
- * The thread may wake up in the middle: its position is read again at the end, and what was copied is thrown away unless it
- * is the same. What is kept is only interpreted later, with the GVL (vm_layout_walk.c), after it was marked.
+ * The thread may wake up in the middle: its position is read again at the end, and what was copied is thrown away
+ * unless it is the same. What is kept is only interpreted later, with the GVL (vm_layout_walk.c), after it was marked.
  * Called by the worker only; the scratch memory is its own. */
 #define _GNU_SOURCE
 #include "vm_layout_copy.h"
@@ -148,8 +149,8 @@ static bool copy_run(uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
   return true;
 }
 
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames, uint32_t room,
-                       uint32_t *count, uint32_t *omitted) {
+bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
+                       uint32_t room, uint32_t *count, uint32_t *omitted) {
   uint64_t ec;
   stack_bounds bounds;
   if (!read_bounds(thread_struct, &ec, &bounds) || ec != position->ec || bounds.cfp != position->cfp) return false;

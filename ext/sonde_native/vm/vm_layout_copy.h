@@ -1,4 +1,5 @@
-/* vm_layout_copy: reads of our own memory through the kernel: a bad address is an answer, not a crash. For vm_layout*.c. */
+/* vm_layout_copy: reads of our own memory through the kernel: a bad address is an answer, not a crash. For
+ * vm_layout*.c. */
 #ifndef SONDE_VM_LAYOUT_COPY_H
 #define SONDE_VM_LAYOUT_COPY_H
 

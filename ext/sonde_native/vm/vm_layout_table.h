@@ -7,7 +7,9 @@
 enum {
   /* thread struct */
   TH_SELF = 16,
-  TH_EC = SN_RUBY_AT_LEAST(3, 2) ? 48 : SN_RUBY_AT_LEAST(3, 0) ? 40 : 32,
+  TH_EC = SN_RUBY_AT_LEAST(3, 2)   ? 48
+          : SN_RUBY_AT_LEAST(3, 0) ? 40
+                                   : 32,
   /* execution context */
   EC_VM_STACK = 0,
   EC_VM_STACK_SIZE = 8,
@@ -29,7 +31,10 @@ enum {
   SVAR_ENTRY = 8,
 
   /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), as Debian builds it; 0: to be searched for. */
-  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 2) ? 0 : SN_RUBY_AT_LEAST(3, 1) ? 336 : SN_RUBY_AT_LEAST(3, 0) ? 0 : 8,
+  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 2)   ? 0
+                : SN_RUBY_AT_LEAST(3, 1) ? 336
+                : SN_RUBY_AT_LEAST(3, 0) ? 0
+                                         : 8,
 
   INTERRUPT_POSTPONED_JOB = 0x04,
   ENV_LOCAL = 0x2,
@@ -41,6 +46,8 @@ enum {
   METHOD_BLOCK = 4,
 };
 
-static inline uint64_t word_at(uintptr_t address, int offset) { return *(const uint64_t *)(address + (uintptr_t)offset); }
+static inline uint64_t word_at(uintptr_t address, int offset) {
+  return *(const uint64_t *)(address + (uintptr_t)offset);
+}
 
 #endif

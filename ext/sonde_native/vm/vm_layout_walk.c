@@ -1,9 +1,9 @@
 /* vm_layout_walk: a raw walk of a thread that cannot move, up to Ruby 3.2, and the names of what it finds.
  *
- * It shows what rb_profile_frames shows, frame by frame, with three differences: blocks are told apart from their methods (the frame
- * is the block's iseq, aux its method); C functions are there on 2.7 too; dummy frames (the bottom one of each thread, and
- * those that load and require push) are left out, as later Rubies do.
- * Called with the GVL (jobs, flushes). No lock, no object, but for labels. */
+ * It shows what rb_profile_frames shows, frame by frame, with three differences: blocks are told apart from their
+ * methods (the frame is the block's iseq, aux its method); C functions are there on 2.7 too; dummy frames (the bottom
+ * one of each thread, and those that load and require push) are left out, as later Rubies do. Called with the GVL
+ * (jobs, flushes). No lock, no object, but for labels. */
 #include "vm_features.h"
 
 #if !SN_VM_HAS_THREAD_FRAMES
@@ -19,7 +19,9 @@
 unsigned int rb_iseq_line_no(const void *iseq, size_t position);
 VALUE rb_id2str(ID id);
 
-static unsigned imemo_type(uint64_t object) { return (unsigned)(word_at(object, 0) >> 12) & 15; }
+static unsigned imemo_type(uint64_t object) {
+  return (unsigned)(word_at(object, 0) >> 12) & 15;
+}
 
 static bool is_imemo(uint64_t object) {
   return object && !RB_SPECIAL_CONST_P((VALUE)object) && (word_at(object, 0) & RUBY_T_MASK) == T_IMEMO;
@@ -52,7 +54,9 @@ static uint64_t entry_of_frame(uint64_t ep) {
   return 0;
 }
 
-static uint64_t body_of(uint64_t iseq) { return word_at(iseq, ISEQ_BODY); }
+static uint64_t body_of(uint64_t iseq) {
+  return word_at(iseq, ISEQ_BODY);
+}
 
 /* 0 where pc is not inside the iseq: compiled code may leave an old one in the top frame. */
 static int32_t line_of(uint64_t iseq, uint64_t pc) {
@@ -65,7 +69,9 @@ static int32_t line_of(uint64_t iseq, uint64_t pc) {
 }
 
 /* Type 1 of an iseq is a method body; others inside a method are blocks, rescues and the like. */
-static bool is_method_body(uint64_t iseq) { return *(const uint32_t *)body_of(iseq) == 1; }
+static bool is_method_body(uint64_t iseq) {
+  return *(const uint32_t *)body_of(iseq) == 1;
+}
 
 static void add(sn_vm_stack *stack, uint64_t frame, uint64_t aux, int32_t line) {
   stack->frames[stack->length] = frame;
@@ -83,7 +89,9 @@ static void add_frame(sn_vm_stack *stack, uint64_t iseq, uint64_t pc, uint64_t e
   }
 }
 
-static bool is_c_frame(uint64_t ep) { return (word_at(ep, 0) & FRAME_C) != 0; }
+static bool is_c_frame(uint64_t ep) {
+  return (word_at(ep, 0) & FRAME_C) != 0;
+}
 
 static void walk(sn_vm_stack *stack, uint64_t cfp, uint64_t end) {
   for (; cfp + CFP_SIZE < end && stack->length < SN_VM_MAX_FRAMES; cfp += CFP_SIZE) {
@@ -119,7 +127,7 @@ void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint
   }
 }
 
-/* -- names ---------------------------------------------------------------------------------------------------------------------- */
+/* -- names --------------------------------------------------------------------------------------------------------- */
 
 /* "Mo::K#name" or "Mo::K.name", for entries whose name the public accessors do not tell. */
 static VALUE name_of_entry(VALUE entry) {
@@ -151,7 +159,8 @@ static VALUE label_of_block(VALUE iseq, VALUE entry) {
 VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
   if (!sn_vm_layout_usable()) return Qnil;
   if (aux) return label_of_block(frame, (VALUE)aux);
-  if (imemo_type((uint64_t)frame) == IMEMO_ENTRY && method_type((uint64_t)frame) == METHOD_C) return name_of_method(frame);
+  if (imemo_type((uint64_t)frame) == IMEMO_ENTRY && method_type((uint64_t)frame) == METHOD_C)
+    return name_of_method(frame);
   return Qnil;
 }
 

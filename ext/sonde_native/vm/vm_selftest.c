@@ -1,4 +1,5 @@
-/* vm_selftest: see the header. Called by the loading thread, with the GVL, after the other vm files were initialised. */
+/* vm_selftest: see the header. Called by the loading thread, with the GVL, after the other vm files were
+ * initialised. */
 #include "vm_selftest.h"
 
 #include <ruby/debug.h>
@@ -20,12 +21,9 @@ extern const char ruby_version[];
 typedef enum test { TEST_VERSION, TEST_CLOCKS, TEST_STACK, TEST_LAYOUT, TEST_GVL_WAIT, TEST_GC, TEST_COUNT } test;
 
 static const char *const names[TEST_COUNT] = {
-    [TEST_VERSION] = "Ruby version",
-    [TEST_CLOCKS] = "CPU clocks of threads",
-    [TEST_STACK] = "stack read back",
-    [TEST_LAYOUT] = "stacks of other threads",
-    [TEST_GVL_WAIT] = "GVL wait time",
-    [TEST_GC] = "exact GC time",
+    [TEST_VERSION] = "Ruby version",   [TEST_CLOCKS] = "CPU clocks of threads",
+    [TEST_STACK] = "stack read back",  [TEST_LAYOUT] = "stacks of other threads",
+    [TEST_GVL_WAIT] = "GVL wait time", [TEST_GC] = "exact GC time",
 };
 static const char *reasons[TEST_COUNT];
 

@@ -1,5 +1,5 @@
-/* vm_stack: see the header. Called by jobs, GVL events, GC hooks and flushes, always with the GVL; the walk itself takes no
- * lock and makes no object. */
+/* vm_stack: see the header. Called by jobs, GVL events, GC hooks and flushes, always with the GVL; the walk itself
+ * takes no lock and makes no object. */
 #include "vm_stack.h"
 
 #include <ruby/debug.h>

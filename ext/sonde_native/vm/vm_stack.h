@@ -1,7 +1,7 @@
 /* vm_stack: walks a thread's frames into the caller's arrays, leaf first. Names nothing, allocates nothing.
  *
- * A frame is a VALUE (iseq or method entry) that must be marked while it is kept; aux is a second VALUE that helps to name
- * it (0 where the VM needs none). A line of 0 means that the VM does not know it.
+ * A frame is a VALUE (iseq or method entry) that must be marked while it is kept; aux is a second VALUE that helps to
+ * name it (0 where the VM needs none). A line of 0 means that the VM does not know it.
  * Contexts: gvl and gc, at safepoints, in GVL events and VM hooks only; never in a signal handler.
  */
 #ifndef SONDE_VM_STACK_H
@@ -25,8 +25,8 @@ typedef struct sn_vm_stack {
 /* The calling thread's stack. */
 void sn_vm_stack_read_current(sn_vm_stack *stack);
 
-/* The stack of another thread of the main Ractor, which cannot move because the caller holds the GVL. Length 0 when it is
- * dead or has not begun. */
+/* The stack of another thread of the main Ractor, which cannot move because the caller holds the GVL. Length 0 when it
+ * is dead or has not begun. */
 void sn_vm_stack_read(sn_vm_stack *stack, VALUE thread);
 
 #endif

@@ -10,7 +10,8 @@
 #include "vm_features.h"
 
 static VALUE main_thread;
-static VALUE method_name, method_inspect, method_alive, method_native_id; /* unbound, so that overrides are not called */
+static VALUE method_name, method_inspect, method_alive,
+    method_native_id; /* unbound, so that overrides are not called */
 static ID id_bind_call;
 
 static VALUE thread_method(const char *name) {
@@ -19,7 +20,9 @@ static VALUE thread_method(const char *name) {
   return method;
 }
 
-static VALUE call_original(VALUE method, VALUE thread) { return rb_funcall(method, id_bind_call, 1, thread); }
+static VALUE call_original(VALUE method, VALUE thread) {
+  return rb_funcall(method, id_bind_call, 1, thread);
+}
 
 #if SN_VM_HAS_THREAD_STORAGE
 
@@ -45,7 +48,9 @@ static const char *storage_init(void) {
   return NULL;
 }
 
-void *sn_vm_thread_data(VALUE thread) { return has_key ? rb_internal_thread_specific_get(thread, key) : NULL; }
+void *sn_vm_thread_data(VALUE thread) {
+  return has_key ? rb_internal_thread_specific_get(thread, key) : NULL;
+}
 
 void sn_vm_thread_set_data(VALUE thread, void *data) {
   if (has_key) rb_internal_thread_specific_set(thread, key, data);
@@ -55,12 +60,12 @@ void sn_vm_thread_clear_data(void) {}
 
 #else
 
-/* Open addressing by the thread's address; grows; removal only all at once (a thread's address may come back for another
- * thread: the caller compares). */
+/* Open addressing by the thread's address; grows; removal only all at once (a thread's address may come back for
+ * another thread: the caller compares). */
 static struct {
   VALUE thread;
   void *data;
-} *slots;
+} * slots;
 static size_t slot_capacity, slot_count;
 
 static size_t slot_of(VALUE thread) {
@@ -85,9 +90,13 @@ static bool grow_slots(void) {
   return true;
 }
 
-static const char *storage_init(void) { return grow_slots() ? NULL : "out of memory"; }
+static const char *storage_init(void) {
+  return grow_slots() ? NULL : "out of memory";
+}
 
-void *sn_vm_thread_data(VALUE thread) { return slots[slot_of(thread)].data; }
+void *sn_vm_thread_data(VALUE thread) {
+  return slots[slot_of(thread)].data;
+}
 
 void sn_vm_thread_set_data(VALUE thread, void *data) {
   if (slot_count * 2 >= slot_capacity && !grow_slots()) return;
@@ -114,13 +123,21 @@ const char *sn_vm_thread_init(void) {
   return storage_init();
 }
 
-bool sn_vm_thread_in_main_ractor(void) { return rb_thread_main() == main_thread; }
+bool sn_vm_thread_in_main_ractor(void) {
+  return rb_thread_main() == main_thread;
+}
 
-void sn_vm_thread_after_fork(void) { main_thread = rb_thread_main(); }
+void sn_vm_thread_after_fork(void) {
+  main_thread = rb_thread_main();
+}
 
-bool sn_vm_thread_is_main(VALUE thread) { return thread == main_thread; }
+bool sn_vm_thread_is_main(VALUE thread) {
+  return thread == main_thread;
+}
 
-VALUE sn_vm_thread_list(void) { return rb_funcall(rb_cThread, rb_intern("list"), 0); }
+VALUE sn_vm_thread_list(void) {
+  return rb_funcall(rb_cThread, rb_intern("list"), 0);
+}
 
 pid_t sn_vm_thread_native_id(VALUE thread) {
   if (!SN_VM_HAS_NATIVE_THREAD_ID) return 0;
@@ -128,7 +145,9 @@ pid_t sn_vm_thread_native_id(VALUE thread) {
   return RB_FIXNUM_P(id) ? (pid_t)FIX2LONG(id) : 0;
 }
 
-bool sn_vm_thread_alive(VALUE thread) { return RTEST(call_original(method_alive, thread)); }
+bool sn_vm_thread_alive(VALUE thread) {
+  return RTEST(call_original(method_alive, thread));
+}
 
 /* "#<Thread:0x000... file.rb:12 sleep>" -> "file.rb:12" */
 static VALUE place_of_birth(VALUE thread) {

@@ -1,4 +1,5 @@
-/* vm_thread: what Ruby knows of its threads: list, native id, name; one pointer of ours for each thread; the main Ractor.
+/* vm_thread: what Ruby knows of its threads: list, native id, name; one pointer of ours for each thread; the main
+ * Ractor.
  *
  * Contexts: gvl, unless said otherwise. Functions that call into Ruby may raise; they say so.
  */
