@@ -116,7 +116,8 @@ void sn_flush_end(void) {
 static void settle_entry(sn_thread *t, VALUE self, int64_t now) {
   thread_note *note = &work.threads[work.thread_count];
   uint32_t fallback = 0;
-  *note = (thread_note){.thread = t->thread, .number = t->number, .tid = atomic_load(&t->tid)};
+  pid_t tid = atomic_load(&t->tid);
+  *note = (thread_note){.thread = t->thread, .number = t->number, .tid = tid};
   note->cpu_time = sn_sample_settle(t, now, t->thread == self, &fallback);
   note->fallback = fallback;
   work.thread_count++;

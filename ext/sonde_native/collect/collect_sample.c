@@ -6,6 +6,7 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_features.h"
+#include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -170,9 +171,10 @@ static void want_look(sn_thread *t) {
   }
 }
 
-/* A thread that was there when the engine started, but had not run yet. */
+/* A thread that was there when the engine started, and whose native thread the VM could not tell. */
 static void complete(sn_thread *t) {
   if (SN_LIKELY(atomic_load_explicit(&t->tid, memory_order_relaxed) != 0)) return;
+  t->cpu_flushed = sn_clock_thread_cpu();
   atomic_store_explicit(&t->tid, sn_os_thread_id(), memory_order_release);
 }
 
@@ -322,8 +324,9 @@ static void book_absence(sn_thread *t, const absence *a) {
 }
 
 static void back_on_gvl(sn_thread *t) {
-  absence a = {.tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire),
-               .ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed)};
+  absence a = {0};
+  a.tick_time = atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire);
+  a.ready_at = atomic_load_explicit(&t->ready_at, memory_order_relaxed);
   a.ready_tick = a.ready_at ? atomic_load_explicit(&t->ready_tick, memory_order_relaxed) : a.tick_time;
   bool instant_fell = a.tick_time > t->wall_booked || t->due.pending;
   if (!a.ready_at && !instant_fell) return;
@@ -399,6 +402,9 @@ void sn_sample_job(void) {
   }
   t->ran = true;
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
+  if (!sn_vm_events_has_gvl_events() && sn_vm_layout_usable()) {
+    sn_watch_instant(SN_VM_WITH_GVL, atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire), t, sn_worker_moved);
+  }
 }
 
 /* -- settling at a flush ------------------------------------------------------------------------------------------- */

@@ -24,21 +24,26 @@ uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return 0;
 }
+pid_t sn_vm_layout_native_id(VALUE thread) {
+  (void)thread;
+  return 0;
+}
 bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   (void)thread_struct;
   return false;
 }
-bool sn_vm_layout_position(uintptr_t thread_struct, sn_vm_position *position) {
-  (void)thread_struct, (void)position;
+bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position) {
+  (void)access, (void)thread_struct, (void)position;
   return false;
 }
-void sn_vm_layout_unmoved(const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n, bool *unmoved) {
-  (void)structs, (void)positions;
+void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n,
+                          bool *unmoved) {
+  (void)access, (void)structs, (void)positions;
   for (uint32_t i = 0; i < n; i++) unmoved[i] = false;
 }
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
+bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
                        uint32_t room, uint32_t *count, uint32_t *omitted) {
-  (void)thread_struct, (void)position, (void)frames, (void)room, (void)count, (void)omitted;
+  (void)access, (void)thread_struct, (void)position, (void)frames, (void)room, (void)count, (void)omitted;
   return false;
 }
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
@@ -53,15 +58,18 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 
 #else
 
+#include <pthread.h>
 #include <ruby/debug.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "vm_layout_copy.h"
 #include "vm_layout_table.h"
 
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */
+static bool knows_pthreads;     /* whether a thread's struct holds its pthread_t where the table says */
 
 bool sn_vm_layout_usable(void) {
   return usable;
@@ -73,6 +81,15 @@ uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
 
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return usable ? __atomic_load_n((const uintptr_t *)owner_address, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* The C library does not tell another thread's id, but makes the id of its CPU clock of it (see os_clock.c). */
+pid_t sn_vm_layout_native_id(VALUE thread) {
+  clockid_t clock;
+  if (!usable || !knows_pthreads) return 0;
+  pthread_t native = (pthread_t)word_at(sn_vm_layout_thread_struct(thread), TH_PTHREAD);
+  if (pthread_getcpuclockid(native, &clock) != 0) return 0;
+  return (pid_t)(~(unsigned int)clock >> 3);
 }
 
 #if SN_VM_HAS_RACTORS
@@ -108,6 +125,7 @@ enum { SCAN_BYTES = 1024, SCAN_WORDS = SCAN_BYTES / 8, SCANS = 3 };
 typedef struct scan {
   uintptr_t words[SCANS][SCAN_WORDS];
   uintptr_t running[SCANS];
+  bool own_pthread[SCANS];
   uint32_t count;
   const char *problem;
 } scan;
@@ -134,6 +152,9 @@ static VALUE take_scan(void *data) {
   if (!problem && !sn_vm_read(owner_struct(), s->words[s->count], SCAN_BYTES))
     problem = "the GVL's struct cannot be read";
   if (problem) s->problem = problem;
+  pthread_t native = 0;
+  if (!SN_VM_HAS_NATIVE_THREAD_ID) sn_vm_read(sn_vm_layout_thread_struct(thread) + TH_PTHREAD, &native, sizeof native);
+  s->own_pthread[s->count] = native == pthread_self();
   s->running[s->count++] = sn_vm_layout_thread_struct(thread);
   return Qnil;
 }
@@ -168,6 +189,7 @@ static const char *scan_threads(void) {
   take_scan(s);
   for (int i = 1; i < SCANS && !s->problem; i++) rb_funcall(rb_thread_create(take_scan, s), rb_intern("join"), 0);
   const char *problem = s->problem ? s->problem : find_owner(s);
+  knows_pthreads = !problem && s->own_pthread[0] && s->own_pthread[1] && s->own_pthread[2];
   free(s);
   return problem;
 }

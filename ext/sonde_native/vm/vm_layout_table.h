@@ -10,6 +10,7 @@ enum {
   TH_EC = SN_RUBY_AT_LEAST(3, 2)   ? 48
           : SN_RUBY_AT_LEAST(3, 0) ? 40
                                    : 32,
+  TH_PTHREAD = SN_RUBY_AT_LEAST(3, 0) ? 80 : 72, /* only read where SN_VM_HAS_NATIVE_THREAD_ID is false */
   /* execution context */
   EC_VM_STACK = 0,
   EC_VM_STACK_SIZE = 8,

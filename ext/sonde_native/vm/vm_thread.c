@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "vm_features.h"
+#include "vm_layout.h"
 
 static VALUE main_thread;
-static VALUE method_name, method_inspect, method_alive,
-    method_native_id; /* unbound, so that overrides are not called */
+/* Unbound, so that overrides are not called. */
+static VALUE method_name, method_inspect, method_alive, method_native_id;
 static ID id_bind_call;
 
 static VALUE thread_method(const char *name) {
@@ -140,7 +141,7 @@ VALUE sn_vm_thread_list(void) {
 }
 
 pid_t sn_vm_thread_native_id(VALUE thread) {
-  if (!SN_VM_HAS_NATIVE_THREAD_ID) return 0;
+  if (!SN_VM_HAS_NATIVE_THREAD_ID) return sn_vm_layout_native_id(thread);
   VALUE id = call_original(method_native_id, thread);
   return RB_FIXNUM_P(id) ? (pid_t)FIX2LONG(id) : 0;
 }
