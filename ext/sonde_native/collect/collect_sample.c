@@ -6,7 +6,6 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_features.h"
-#include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -402,9 +401,6 @@ void sn_sample_job(void) {
   }
   t->ran = true;
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
-  if (!sn_vm_events_has_gvl_events() && sn_vm_layout_usable()) {
-    sn_watch_instant(SN_VM_WITH_GVL, atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire), t, sn_worker_moved);
-  }
 }
 
 /* -- settling at a flush ------------------------------------------------------------------------------------------- */
