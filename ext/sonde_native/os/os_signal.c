@@ -17,10 +17,14 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   errno = saved;
 }
 
+static bool is_ours(const struct sigaction *action) {
+  return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
+}
+
 const char *sn_os_signal_install(void (*handler)(void)) {
   struct sigaction now, wanted = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
   if (sigaction(SIGURG, NULL, &now) != 0) return "the system refuses signal handlers";
-  bool ours = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
+  bool ours = is_ours(&now);
   bool free_to_use = !(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
   if (!ours && !free_to_use) return "this program handles SIGURG itself, which Sonde needs on Ruby before 3.3";
   callback = handler;
@@ -30,5 +34,8 @@ const char *sn_os_signal_install(void (*handler)(void)) {
 }
 
 void sn_os_signal_send(pid_t tid) {
+  struct sigaction now;
+  /* The program may have taken the signal for itself since. */
+  if (sigaction(SIGURG, NULL, &now) != 0 || !is_ours(&now)) return;
   if (tid > 0) syscall(SYS_tgkill, getpid(), tid, SIGURG);
 }

@@ -13,7 +13,7 @@
  * Contexts: any thread, one at a time. */
 const char *sn_os_signal_install(void (*handler)(void));
 
-/* Sends it to one thread of this process. Contexts: any. */
+/* Sends it to one thread of this process, unless somebody else handles it by now. Contexts: any. */
 void sn_os_signal_send(pid_t tid);
 
 #endif
