@@ -140,9 +140,18 @@ static void gc_hooks_disable(void) {}
 
 #endif
 
+static VALUE gc_total_time; /* GC.total_time as it is at load: the program may redefine it */
+
+static void gc_total_time_init(void) {
+  if (!SN_VM_HAS_GC_TOTAL_TIME) return;
+  gc_total_time = rb_obj_method(rb_mGC, ID2SYM(rb_intern("total_time")));
+  rb_gc_register_mark_object(gc_total_time);
+}
+
 const char *sn_vm_events_init(const sn_vm_callbacks *wanted) {
   callbacks = *wanted;
   gc_hooks_init();
+  gc_total_time_init();
   const char *problem = jobs_init();
   return problem ? problem : gvl_events_init();
 }
@@ -177,5 +186,5 @@ bool sn_vm_events_during_gc(void) {
 
 int64_t sn_vm_events_gc_total_time(void) {
   if (!SN_VM_HAS_GC_TOTAL_TIME) return -1;
-  return NUM2LL(rb_funcall(rb_mGC, rb_intern("total_time"), 0));
+  return NUM2LL(rb_method_call(0, NULL, gc_total_time));
 }

@@ -21,6 +21,8 @@ static VALUE thread_method(const char *name) {
   return method;
 }
 
+static VALUE method_list; /* the object, as a method of the class itself cannot be unbound */
+
 static VALUE call_original(VALUE method, VALUE thread) {
   return rb_funcall(method, id_bind_call, 1, thread);
 }
@@ -120,6 +122,8 @@ const char *sn_vm_thread_init(void) {
   method_inspect = thread_method("inspect");
   method_alive = thread_method("alive?");
   if (SN_VM_HAS_NATIVE_THREAD_ID) method_native_id = thread_method("native_thread_id");
+  method_list = rb_obj_method(rb_cThread, ID2SYM(rb_intern("list")));
+  rb_gc_register_mark_object(method_list);
   main_thread = rb_thread_main();
   return storage_init();
 }
@@ -137,7 +141,7 @@ bool sn_vm_thread_is_main(VALUE thread) {
 }
 
 VALUE sn_vm_thread_list(void) {
-  return rb_funcall(rb_cThread, rb_intern("list"), 0);
+  return rb_method_call(0, NULL, method_list);
 }
 
 pid_t sn_vm_thread_native_id(VALUE thread) {
