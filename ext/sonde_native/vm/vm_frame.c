@@ -90,7 +90,7 @@ void sn_vm_frame_describe(uint64_t frame_word, uint64_t aux, sn_vm_frame_text *t
   }
   RB_GC_GUARD(label);
   VALUE line = rb_profile_frame_first_lineno(frame);
-  text->first_line = RB_FIXNUM_P(line) ? FIX2INT(line) : 0;
+  text->first_line = RB_FIXNUM_P(line) && FIX2LONG(line) > 0 ? FIX2INT(line) : 0; /* an eval may say -10 */
   VALUE path = path_of(frame);
   text->path = NIL_P(path) ? (text->first_line == 0 ? c_path : no_path) : path;
 }
