@@ -22,7 +22,7 @@ static VALUE profile_class;
 
 static void profile_free(void *data) {
   profile_object *object = data;
-  sn_profile_free(object->profile);
+  if (!object->busy) sn_profile_free(object->profile); /* busy: half changed by a thread of the parent process */
   free(object);
 }
 

@@ -13,10 +13,7 @@
 static VALUE window_class;
 
 static void window_free(void *data) {
-  sn_window *window = data;
-  sn_engine_abandon(window);
-  sn_profile_free(window->profile);
-  free(window);
+  sn_engine_abandon(data);
 }
 
 static size_t window_size(const void *data) {

@@ -35,7 +35,12 @@ static VALUE seed_all(VALUE unused) {
   for (long i = 0; i < RARRAY_LEN(list); i++) {
     VALUE thread = rb_ary_entry(list, i);
     bool current = thread == self;
+    if (!rb_obj_is_kind_of(thread, rb_cThread)) continue;
     sn_sample_seed(thread, current ? sn_os_thread_id() : sn_vm_thread_native_id(thread), current);
+  }
+  /* Threads run meanwhile. One that ended before it had an entry said so to nobody. */
+  for (uint32_t i = 0; i < atomic_load(&sn_threads.count); i++) {
+    sn_sample_notice_death(atomic_load(&sn_threads.entries[i]), sn_clock_monotonic());
   }
   RB_GC_GUARD(list);
   return Qnil;
@@ -72,6 +77,9 @@ static const char *start(const sn_engine_options *options) {
     forked = false;
     sn_vm_thread_after_fork();
   }
+  /* What a run left that nobody stopped: its last window was collected, or it was the parent's. */
+  sn_watch_clear();
+  sn_threads_end();
   sn_threads_begin();
   reset_state(options);
   int raised = 0;
@@ -175,8 +183,30 @@ static VALUE open_body(VALUE data) {
   return Qnil;
 }
 
+static void free_window(sn_window *window) {
+  sn_profile_free(window->profile);
+  free(window);
+}
+
+/* Windows whose objects were collected while a flush might have been reading them. */
+static void bury_abandoned(void) {
+  bool any = false;
+  for (sn_window **at = &sn_windows; *at;) {
+    sn_window *window = *at;
+    if (!window->abandoned) {
+      at = &window->next;
+      continue;
+    }
+    *at = window->next;
+    free_window(window);
+    any = true;
+  }
+  if (any && !sn_windows) stop();
+}
+
 static VALUE end_body(VALUE unused) {
   (void)unused;
+  bury_abandoned();
   sn_flush_end();
   return Qnil;
 }
@@ -210,6 +240,7 @@ static VALUE close_end(VALUE data) {
       stop();
     }
   }
+  bury_abandoned();
   sn_flush_end();
   return Qnil;
 }
@@ -220,9 +251,15 @@ bool sn_engine_close(sn_window *window) {
 }
 
 void sn_engine_abandon(sn_window *window) {
-  if (!window->open) return;
-  unlink_window(window);
-  if (!sn_windows) pause_engine(); /* the hooks stay until the next start; entries too */
+  if (window->open && sn_flush_is_under_way()) {
+    window->abandoned = true;
+    return;
+  }
+  if (window->open) {
+    unlink_window(window);
+    if (!sn_windows) pause_engine(); /* the hooks stay until the next start; entries too */
+  }
+  free_window(window);
 }
 
 bool sn_engine_running(void) {
@@ -235,9 +272,14 @@ bool sn_engine_running(void) {
 static void after_fork_in_child(void) {
   atomic_store(&sn_the_engine.enabled, false);
   sn_worker_forget();
-  for (sn_window *w = sn_windows; w; w = w->next) w->open = false;
+  sn_watch_forget();
+  bool torn = sn_flush_is_of_another_thread();
+  for (sn_window *w = sn_windows; w; w = w->next) {
+    w->open = false;
+    if (torn) w->profile = NULL; /* it may be half merged: left to leak */
+  }
   sn_windows = NULL;
-  sn_flush_end();
+  if (torn) sn_flush_end();
   forked = true;
 }
 

@@ -111,6 +111,14 @@ void sn_flush_end(void) {
   flushing_thread = Qfalse;
 }
 
+bool sn_flush_is_under_way(void) {
+  return flushing_thread != Qfalse;
+}
+
+bool sn_flush_is_of_another_thread(void) {
+  return flushing_thread != Qfalse && flushing_thread != rb_thread_current();
+}
+
 /* -- step 1: settle and flip --------------------------------------------------------------------------------------- */
 
 static void settle_entry(sn_thread *t, VALUE self, int64_t now) {
@@ -162,8 +170,18 @@ static void settle_worker(void) {
   sn_recorder_leave(&e->recorder, store);
 }
 
+/* Before anything is settled: it lets other threads run, and threads begin. Entries only go at flushes. */
+static void notice_deaths(void) {
+  if (sn_vm_events_has_gvl_events()) return;
+  for (uint32_t i = 0; i < atomic_load(&sn_threads.count); i++) {
+    sn_sample_notice_death(atomic_load(&sn_threads.entries[i]), sn_clock_monotonic());
+  }
+}
+
+/* Once it has begun to settle, nothing here runs Ruby code or gives the GVL up. */
 static void settle_and_flip(void) {
   sn_engine *e = &sn_the_engine;
+  notice_deaths();
   int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
   uint32_t room = atomic_load(&sn_threads.count);
   work.threads = calloc(room + 1, sizeof *work.threads);
@@ -251,7 +269,7 @@ static void name_some(void) {
 
 static void name_frames(void) {
   uint32_t count = atomic_load(&work.store->location_count);
-  work.locations = calloc(count ? count : 1, sizeof *work.locations);
+  if (!work.locations) work.locations = calloc(count ? count : 1, sizeof *work.locations);
   if (!work.locations) rb_memerror();
   while (work.next_location < count && work.status == SN_OK) {
     name_some();
@@ -338,15 +356,44 @@ static void without_gvl(void *(*function)(void *), void *data) {
 
 /* -- all of it ----------------------------------------------------------------------------------------------------- */
 
+/* The samples of this flush are lost: every window says so. */
+static void say_failed(void) {
+  for (sn_window *w = sn_windows; w; w = w->next) {
+    if (w->failed == SN_OK) w->failed = work.status;
+  }
+}
+
+static VALUE name_all(VALUE unused) {
+  (void)unused;
+  if (work.status == SN_OK) name_frames();
+  if (work.status == SN_OK) name_threads();
+  return Qnil;
+}
+
+/* Ruby code may run meanwhile, and a signal handler of the program may raise: what has no name yet gets it all the same, so
+ * that no window loses this flush. Answers the tag to go on with afterwards, or 0. */
+static int name_in_any_case(void) {
+  enum { TRIES = 100 };
+  int raised = 0, last = 0;
+  for (int i = 0; i < TRIES; i++) {
+    rb_protect(name_all, Qnil, &raised);
+    if (!raised) return last;
+    last = raised;
+  }
+  work.status = SN_NO_MEMORY; /* nothing else fails so often */
+  return last;
+}
+
 static VALUE run_flush(VALUE unused) {
   (void)unused;
   settle_and_flip();
   work.status = sn_profile_init(&work.profile, 0);
   work.has_profile = work.status == SN_OK;
-  if (work.status == SN_OK) name_frames();
-  if (work.status == SN_OK) name_threads();
+  int raised = name_in_any_case();
   merge_request request = {.columns = all_columns(), .windows = sn_windows};
   if (work.status == SN_OK) without_gvl(convert_and_merge, &request);
+  if (work.status != SN_OK) say_failed();
+  if (raised) rb_jump_tag(raised);
   return Qnil;
 }
 
@@ -358,18 +405,11 @@ static VALUE end_flush(VALUE unused) {
   free(work.locations);
   free(work.summaries);
   free(work.ids);
-  sn_status status = work.status;
   memset(&work, 0, sizeof work);
-  work.status = status;
   return Qnil;
 }
 
 void sn_flush(void) {
   memset(&work, 0, sizeof work);
   rb_ensure(run_flush, Qnil, end_flush, Qnil);
-  if (work.status == SN_OK) return;
-  /* The samples of this flush are lost: every window says so. */
-  for (sn_window *w = sn_windows; w; w = w->next) {
-    if (w->failed == SN_OK) w->failed = work.status;
-  }
 }

@@ -22,6 +22,7 @@
 typedef struct sn_window {
   sn_profile *profile; /* what was merged so far; owned; NULL when it was taken */
   bool open;
+  bool abandoned; /* its object is gone; freed when the flush that may be reading it has ended */
   uint32_t columns;     /* bit mask of sn_column */
   int64_t started_real; /* UTC nanoseconds */
   int64_t started;      /* monotonic */
@@ -45,6 +46,9 @@ void sn_flush(void);
  * thread is inside one (a signal handler of the program that interrupted it). May raise while waiting. */
 bool sn_flush_begin(void);
 void sn_flush_end(void);
+/* Contexts: gvl, gc; the second also inside fork. */
+bool sn_flush_is_under_way(void);
+bool sn_flush_is_of_another_thread(void);
 
 /* Registers the objects that mark frames and threads. Once, at load. */
 void sn_flush_init(void);

@@ -461,7 +461,7 @@ static void settle_off_gvl(sn_raw_store *store, sn_thread *t, int64_t now) {
 
 /* Up to 3.1 nothing tells of a thread that ended by an exception. Its native thread may wait for the next one: until
  * that begins (end_predecessor), its clock is still the dead thread's. */
-static void notice_death(sn_thread *t, int64_t now) {
+void sn_sample_notice_death(sn_thread *t, int64_t now) {
   if (atomic_load_explicit(&t->phase, memory_order_relaxed) == SN_PHASE_DEAD || sn_vm_thread_alive(t->thread)) return;
   if (!sn_clock_cpu_of(atomic_load(&t->tid), &t->cpu_at_end)) t->cpu_at_end = t->cpu_flushed;
   t->ended_at = now;
@@ -469,7 +469,6 @@ static void notice_death(sn_thread *t, int64_t now) {
 }
 
 int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback) {
-  if (!sn_vm_events_has_gvl_events()) notice_death(t, now);
   sn_watch_take(t);
   bool dead = atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD;
   if (own && t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);

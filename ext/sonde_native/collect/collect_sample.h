@@ -42,6 +42,9 @@ void sn_sample_serve(sn_thread *t, sn_serve_as as);
 /* An entry for a thread that lives when the engine starts. */
 void sn_sample_seed(VALUE thread, pid_t tid, bool current);
 
+/* Where no event told of it: looks whether t has ended. Calls Ruby, so other threads may run. */
+void sn_sample_notice_death(sn_thread *t, int64_t now);
+
 /* Books everything of t up to `now`. own: the caller's own thread, whose leading frames below own_directory are left
  * out. Returns the CPU time of the thread since its last flush, -1 when unknown; *fallback: the stack for CPU without a
  * sample. */

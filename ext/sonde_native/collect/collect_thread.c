@@ -31,6 +31,8 @@ void sn_threads_end(void) {
     atomic_store(&t->listed, false);
     sn_thread_release(t);
   }
+  /* The worker of a parent process may have been inside one. */
+  for (sn_thread *t = sn_threads.free_list; t; t = t->next_free) sn_due_unlock(&t->due);
   sn_vm_thread_clear_data();
 }
 

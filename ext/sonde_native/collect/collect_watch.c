@@ -219,3 +219,10 @@ void sn_watch_clear(void) {
   }
   drain(false);
 }
+
+void sn_watch_forget(void) {
+  uint32_t count = atomic_load(&sn_threads.count);
+  for (uint32_t i = 0; i < count; i++) atomic_store(&atomic_load(&sn_threads.entries[i])->capture, NULL);
+  atomic_store(&finished, NULL);
+  atomic_store(&finished_count, 0);
+}

@@ -28,4 +28,7 @@ void sn_watch_mark(void);
 /* Throws everything away. Contexts: gvl, with the worker stopped. */
 void sn_watch_clear(void);
 
+/* The same without freeing anything: a forked child's copy of what the worker was changing. Plain stores only. */
+void sn_watch_forget(void);
+
 #endif
