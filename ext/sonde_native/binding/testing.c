@@ -1,0 +1,78 @@
+/* Sonde::Native::Testing: what the benchmarks need to see from inside; only in builds with SONDE_TESTING. Called with the GVL.
+ *
+ * SONDE_TESTING stands in extconf.h, which ruby.h includes: the core, which does not know ruby.h, is built as it is released. */
+#include <ruby.h>
+
+#ifdef SONDE_TESTING
+
+#include <ruby/debug.h>
+
+#include "../collect/collect_engine.h"
+#include "../collect/collect_sample.h"
+#include "../os/os_clock.h"
+#include "classes.h"
+#include "raise.h"
+
+static long times_of(VALUE times) {
+  SN_EXPECT_TYPE(times, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(times) >= 1, times, "at least 1");
+  return FIX2LONG(times);
+}
+
+/* As the worker notes an instant (collect_worker.c), without its look at the clocks. */
+static void make_due(sn_due *due, int64_t instant, int64_t cpu) {
+  enum { ATTEMPTS = 1000, GAP_NS = 10000000 };
+  if (!sn_due_try_lock(due, ATTEMPTS)) return;
+  due->instant = due->cpu_read_at = instant;
+  due->cpu = cpu;
+  due->gap = GAP_NS;
+  due->native = due->in_gc = due->look = false;
+  due->pending = true;
+  sn_due_unlock(due);
+}
+
+/* Nanoseconds that so many samples of the calling thread take, from the due to the row. A window must be open. */
+static VALUE bench_sample(VALUE self, VALUE count) {
+  (void)self;
+  long times = times_of(count);
+  sn_thread *t = sn_engine_running() ? sn_thread_of(rb_thread_current()) : NULL;
+  if (!t) rb_raise(sn_error_class, "no window is open, or this thread is unknown");
+  int64_t cpu = sn_clock_thread_cpu();
+  int64_t began = sn_clock_monotonic();
+  for (long i = 0; i < times; i++) {
+    make_due(&t->due, began + i, cpu);
+    sn_sample_serve(t, SN_SERVE_PLAIN);
+  }
+  return LL2NUM(sn_clock_monotonic() - began);
+}
+
+/* Nanoseconds that so many bare rb_profile_frames of the calling thread's stack take, lines included. */
+static VALUE bench_profile_frames(VALUE self, VALUE count) {
+  (void)self;
+  long times = times_of(count);
+  sn_vm_stack *stack = sn_the_engine.stack;
+  int64_t began = sn_clock_monotonic();
+  for (long i = 0; i < times; i++) rb_profile_frames(0, SN_VM_MAX_FRAMES, (VALUE *)stack->frames, stack->lines);
+  return LL2NUM(sn_clock_monotonic() - began);
+}
+
+/* Nanoseconds that so many pairs of the clocks take which a sample cannot do without: monotonic, and the thread's CPU. */
+static VALUE bench_clocks(VALUE self, VALUE count) {
+  (void)self;
+  long times = times_of(count);
+  int64_t began = sn_clock_monotonic();
+  for (long i = 0; i < times; i++) {
+    sn_clock_monotonic();
+    sn_clock_thread_cpu();
+  }
+  return LL2NUM(sn_clock_monotonic() - began);
+}
+
+void sn_define_testing(VALUE native) {
+  VALUE testing = rb_define_module_under(native, "Testing");
+  rb_define_singleton_method(testing, "bench_sample", bench_sample, 1);
+  rb_define_singleton_method(testing, "bench_profile_frames", bench_profile_frames, 1);
+  rb_define_singleton_method(testing, "bench_clocks", bench_clocks, 1);
+}
+
+#endif
