@@ -163,7 +163,9 @@ static VALUE place_of_birth(VALUE thread) {
   const char *to = end;
   while (to > bytes && to[-1] != ' ') to--;
   if (!from || to - 1 <= from) return rb_str_new_lit("(unnamed thread)");
-  return rb_enc_str_new(from + 1, to - 1 - (from + 1), rb_enc_get(text));
+  VALUE place = rb_enc_str_new(from + 1, to - 1 - (from + 1), rb_enc_get(text));
+  RB_GC_GUARD(text);
+  return place;
 }
 
 VALUE sn_vm_thread_name(VALUE thread) {
