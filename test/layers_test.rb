@@ -27,7 +27,7 @@ class LayersTest < Minitest::Test
   VERSION_MACRO = /\bRUBY_API_VERSION\w*|\bRUBY_VERSION\b|\bHAVE_RB_\w+|\bHAVE_STRUCT_\w+/.freeze
   # In a file marked "signal-context file": only what a signal handler may call.
   SIGNAL_SAFE = /\A(sn_\w+|mem(cpy|set|cmp|move)|clock_gettime|syscall|write|gettid|getpid|pthread_self|process_vm_readv
-                  |__errno_location|rb_postponed_job_(trigger|register|register_one)|rb_during_gc
+                  |sigaction|sigfillset|__errno_location|rb_postponed_job_(trigger|register|register_one)|rb_during_gc
                   |_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan)_\w+)\z/x.freeze
   MAX_LINES = 600
 

@@ -49,7 +49,7 @@ class SondeTest < Minitest::Test
     parts = Array.new(3) { burn(0.05); Sonde.flush } << Sonde.stop
     elapsed = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
     assert_in_delta elapsed, parts.sum(&:duration), 0.05
-    parts.each_cons(2) { |a, b| assert_in_delta a.finish.to_f, b.start.to_f, 0.02 }
+    parts.each_cons(2) { |a, b| assert_in_delta a.finish.to_f, b.start.to_f, 0.001 }
     assert_in_delta 0.15, parts.sum { |part| part.totals["cpu-time"] } / 1e9, 0.05
   end
 

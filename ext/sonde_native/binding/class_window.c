@@ -94,7 +94,7 @@ static void add_comments(sn_window *window) {
 
 static VALUE take_profile(sn_window *window) {
   add_comments(window);
-  window->profile->duration_nanos = sn_clock_monotonic() - window->started;
+  window->profile->duration_nanos = sn_the_engine.slot_started - window->started; /* from flip to flip */
   VALUE profile = sn_profile_object(window->profile);
   window->profile = NULL;
   return profile;

@@ -148,8 +148,8 @@ static sn_status prepare_profile(sn_window *window) {
 }
 
 sn_status sn_engine_begin_profile(sn_window *window) {
-  window->started_real = sn_clock_realtime();
-  window->started = sn_clock_monotonic();
+  window->started = sn_the_engine.slot_started;
+  window->started_real = sn_clock_realtime() - (sn_clock_monotonic() - window->started);
   window->failed = SN_OK;
   return prepare_profile(window);
 }
