@@ -22,7 +22,7 @@
 typedef struct sn_window {
   sn_profile *profile; /* what was merged so far; owned; NULL when it was taken */
   bool open;
-  bool abandoned; /* its object is gone; freed when the flush that may be reading it has ended */
+  bool abandoned;       /* its object is gone; freed when the flush that may be reading it has ended */
   uint32_t columns;     /* bit mask of sn_column */
   int64_t started_real; /* UTC nanoseconds */
   int64_t started;      /* monotonic */

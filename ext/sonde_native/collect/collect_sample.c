@@ -6,6 +6,7 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_features.h"
+#include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -13,6 +14,8 @@
 
 enum {
   DUE_ATTEMPTS = 200,
+  /* What waking up and taking the GVL costs a thread: it was not burned by the call that it was blocked in. */
+  WAKING_CPU_NS = 80000,
   /* A thread whose clock stands below this when it first runs was born with its native thread: all of it is its own. */
   NEWBORN_CPU_NS = 5000000
 };
@@ -120,7 +123,7 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
   book_cpu(store, t, stack, state, false, weight[0], count[0]);
   book_cpu(store, t, gc_stack, state, true, weight[1], count[1]);
   if (due->look) {
-    if (burned_now > 0) remember_stack(t, stack, true);
+    remember_stack(t, stack, true); /* it has the GVL: preempted or not, this is what it works at */
     return;
   }
   if (due->instant > t->wall_booked) {
@@ -238,8 +241,8 @@ static int64_t native_weight(sn_thread *t, int64_t until, int64_t cpu, int64_t *
   if (!take_due(t, &due) || due.look) return 0;
   int64_t weight = due.confirmed[0] + due.confirmed[1];
   *count = due.confirmed_count[0] + due.confirmed_count[1];
-  int64_t last = due.cpu_read_at < until ? burned(&due, until, cpu) : 0;
-  if (last > 0) *count += 1;
+  int64_t last = due.cpu_read_at < until ? burned(&due, until, cpu - WAKING_CPU_NS) : 0;
+  if (last * 4 >= due.gap) *count += 1;
   return weight + last;
 }
 
@@ -401,6 +404,10 @@ void sn_sample_job(void) {
   }
   t->ran = true;
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
+  if (!sn_vm_events_has_gvl_events() && sn_vm_layout_usable()) {
+    sn_watch_instant(SN_VM_WITH_GVL, atomic_load_explicit(&sn_the_engine.tick_time, memory_order_acquire), t,
+                     sn_worker_moved);
+  }
 }
 
 /* -- settling at a flush ------------------------------------------------------------------------------------------- */

@@ -28,7 +28,9 @@ typedef enum sn_thread_phase {
 typedef struct sn_due {
   _Atomic uint32_t lock;
   bool pending;
-  bool native;         /* seen burning without the GVL */
+  bool native;         /* seen off the GVL */
+  bool busy_lately;    /* it used at least a fifth of a CPU since it was noted before */
+  bool burned_at_once; /* native: its clock went on while the worker was still at this instant */
   bool in_gc;          /* the last instant fell into a collection */
   bool look;           /* the last instant was a first look at a new thread: a stack is wanted, no weight */
   int64_t instant;     /* the last instant: monotonic time, */

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "../os/os_clock.h"
 #include "../vm/vm_layout.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
@@ -28,7 +27,7 @@ struct sn_capture {
 
 static _Atomic(struct sn_capture *) finished; /* newest first */
 static _Atomic uint32_t finished_count;
-static uint32_t cursor; /* worker only */
+static _Atomic uint32_t cursor; /* where the next look begins */
 
 /* -- worker -------------------------------------------------------------------------------------------------------- */
 
@@ -36,19 +35,13 @@ static struct sn_capture *capture_of(const sn_thread *t) {
   return atomic_load_explicit(&t->capture, memory_order_acquire);
 }
 
-static int64_t burned_since(const sn_thread *t) {
-  int64_t cpu;
-  if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) return 0;
-  return sn_due_burned(t->due.gap, cpu - t->due.cpu, sn_clock_monotonic() - t->due.cpu_read_at);
-}
-
-/* CPU that the worker saw the thread burn while it stood here. The due's lock is held: it guards the capture too. */
+/* CPU that the worker saw the thread burn while it stood here. Of the last instant only what was known at once counts: the thread has moved
+ * since, and may have burned elsewhere. The due's lock is held: it guards the capture too. */
 static void take_native_weight(sn_thread *t, struct sn_capture *c) {
   sn_due *due = &t->due;
   if (!due->pending || !due->native) return;
-  int64_t last = burned_since(t);
-  c->weight = due->confirmed[0] + due->confirmed[1] + last;
-  c->weight_count = due->confirmed_count[0] + due->confirmed_count[1] + (last > 0);
+  c->weight = due->confirmed[0] + due->confirmed[1] + (due->burned_at_once ? due->gap : 0);
+  c->weight_count = due->confirmed_count[0] + due->confirmed_count[1] + due->burned_at_once;
   for (int i = 0; i < 2; i++) due->confirmed[i] = due->confirmed_count[i] = 0;
   due->pending = false;
 }
@@ -65,15 +58,16 @@ static void hand_over(sn_thread *t) {
   atomic_store_explicit(&t->capture, NULL, memory_order_release);
 }
 
-static void capture(sn_thread *t, const sn_vm_position *position, int64_t instant) {
-  static sn_vm_copied_frame frames[SN_VM_MAX_FRAMES];
+static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *position, int64_t instant) {
+  static sn_vm_copied_frame room_for[2][SN_VM_MAX_FRAMES]; /* the worker's, and that of who holds the GVL */
+  sn_vm_copied_frame *frames = room_for[access];
   uint32_t count, omitted, room = sn_the_engine.max_frames;
   if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
     /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
     sn_count(&sn_the_engine.counters.captures_lost, 1);
     return;
   }
-  if (!sn_vm_layout_copy(t->vm_address, position, frames, room, &count, &omitted)) return;
+  if (!sn_vm_layout_copy(access, t->vm_address, position, frames, room, &count, &omitted)) return;
   struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
   if (!c) return;
   *c = (struct sn_capture){.thread = t,
@@ -103,35 +97,61 @@ static void stays(sn_thread *t, int64_t instant) {
   sn_due_unlock(&t->due);
 }
 
-static void has_moved(sn_thread *t, int64_t instant, void (*moved)(sn_thread *t)) {
+static void has_moved(sn_vm_access access, sn_thread *t, int64_t instant, void (*moved)(sn_thread *t)) {
   sn_vm_position position;
   if (!lock(t)) return;
   hand_over(t);
-  bool readable = sn_vm_layout_position(t->vm_address, &position);
-  if (readable) capture(t, &position, instant);
+  bool readable = sn_vm_layout_position(access, t->vm_address, &position);
+  if (readable) capture(access, t, &position, instant);
   sn_due_unlock(&t->due);
   if (readable) moved(t);
 }
 
-void sn_watch_instant(int64_t instant, const sn_thread *holder, void (*moved)(sn_thread *t)) {
+/* Threads whose standing is asked for together. */
+typedef struct question {
   sn_thread *threads[WATCH_LIMIT];
-  uintptr_t structs[WATCH_LIMIT] = {0};
-  const sn_vm_position *positions[WATCH_LIMIT] = {0};
-  static sn_vm_position seen[WATCH_LIMIT];
+  uintptr_t structs[WATCH_LIMIT];
+  sn_vm_position known[WATCH_LIMIT];
+  const sn_vm_position *positions[WATCH_LIMIT];
   bool unmoved[WATCH_LIMIT];
-  uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire), n = 0;
-  for (uint32_t i = 0; i < count && i < WATCH_LIMIT; i++) {
-    sn_thread *t = atomic_load_explicit(&sn_threads.entries[cursor++ % count], memory_order_acquire);
-    if (!t || t == holder || !t->vm_address) continue;
-    struct sn_capture *c = capture_of(t);
-    threads[n] = t;
-    structs[n] = t->vm_address;
-    seen[n] = c ? c->position : (sn_vm_position){0};
-    positions[n] = c ? &seen[n] : NULL;
-    n++;
+  uint32_t count;
+} question;
+
+/* The position is copied under the lock: whoever holds the GVL may free the capture at any other moment. */
+static void ask_about(question *q, sn_thread *t) {
+  uint32_t i = q->count++;
+  q->threads[i] = t;
+  q->structs[i] = t->vm_address;
+  q->positions[i] = NULL;
+  if (!capture_of(t) || !sn_due_try_lock(&t->due, 1)) return;
+  struct sn_capture *c = capture_of(t);
+  if (c) {
+    q->known[i] = c->position;
+    q->positions[i] = &q->known[i];
   }
-  sn_vm_layout_unmoved(structs, positions, n, unmoved);
-  for (uint32_t i = 0; i < n; i++) unmoved[i] ? stays(threads[i], instant) : has_moved(threads[i], instant, moved);
+  sn_due_unlock(&t->due);
+}
+
+void sn_watch_instant(sn_vm_access access, int64_t instant, const sn_thread *holder, void (*moved)(sn_thread *t)) {
+  question q;
+  q.count = 0;
+  uint32_t count = atomic_load_explicit(&sn_threads.count, memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < WATCH_LIMIT; i++) {
+    uint32_t at = atomic_fetch_add(&cursor, 1) % count;
+    sn_thread *t = atomic_load_explicit(&sn_threads.entries[at], memory_order_acquire);
+    if (t && t != holder && t->vm_address) ask_about(&q, t);
+  }
+  sn_vm_layout_unmoved(access, q.structs, q.positions, q.count, q.unmoved);
+  for (uint32_t i = 0; i < q.count; i++) {
+    q.unmoved[i] ? stays(q.threads[i], instant) : has_moved(access, q.threads[i], instant, moved);
+  }
+}
+
+void sn_watch_stand(sn_thread *const *threads, uint32_t count, bool *stands) {
+  question q;
+  q.count = 0;
+  for (uint32_t i = 0; i < count; i++) ask_about(&q, threads[i]);
+  sn_vm_layout_unmoved(SN_VM_THROUGH_KERNEL, q.structs, q.positions, count, stands);
 }
 
 void sn_watch_running(sn_thread *t) {

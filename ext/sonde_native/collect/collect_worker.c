@@ -10,7 +10,8 @@
 #include "collect_watch.h"
 
 enum {
-  HOT_LIMIT = 32,         /* threads that may be watched for native CPU at one time */
+  HOT_LIMIT = 32, /* threads that may be watched for native CPU at one time */
+  NAP_NS = 100000,
   PROBE_LIMIT = 32,       /* of the recently suspended ones looked at in one instant */
   LATE_NS = 1000000,      /* an instant observed later than this counts as late */
   LOOK_MIN_NS = 300000,   /* a first look falls this long after the one before, */
@@ -51,15 +52,20 @@ typedef struct observation {
   int64_t instant, gap;
   int64_t cpu, cpu_read_at;
   bool native, in_gc, look;
+  bool moved; /* native: it ran in between; only what it burned right after the earlier instant is sure to be of that */
 } observation;
+
+static bool must_watch(void) {
+  return !sn_vm_events_has_gvl_events() && sn_vm_layout_usable();
+}
 
 /* An earlier instant that is still there counts as far as the thread has burned CPU since. */
 static void confirm(sn_due *due, const observation *seen) {
   if (!due->pending || due->look) return;
   int64_t burned = sn_due_burned(due->gap, seen->cpu - due->cpu, seen->cpu_read_at - due->cpu_read_at);
-  if (burned == 0) return;
+  if (due->native && seen->moved) burned = due->burned_at_once ? due->gap : 0;
   due->confirmed[due->in_gc] += burned;
-  due->confirmed_count[due->in_gc]++;
+  due->confirmed_count[due->in_gc] += burned * 4 >= due->gap; /* of less it cannot be said that it was seen burning */
 }
 
 /* Whether it is worth looking again at the next instant. */
@@ -73,6 +79,7 @@ static bool note(sn_thread *t, const observation *seen) {
     sn_count(&sn_the_engine.counters.contended, 1);
     return false;
   }
+  bool busy = due->cpu_read_at && (seen->cpu - due->cpu) * 5 >= seen->cpu_read_at - due->cpu_read_at;
   if (!seen->look) confirm(due, seen);
   if (!(seen->look && due->pending)) { /* a look never replaces a true instant */
     due->instant = seen->instant;
@@ -82,6 +89,8 @@ static bool note(sn_thread *t, const observation *seen) {
     due->native = seen->native;
     due->in_gc = seen->in_gc;
     due->look = seen->look;
+    due->burned_at_once = false;
+    due->busy_lately = busy;
     due->pending = true;
   }
   sn_due_unlock(due);
@@ -166,8 +175,8 @@ static bool watch_again(sn_thread *t, const observation *seen) {
 
 /* A watched thread stays watched while its clock advances with the time, and anew when it gave the GVL up again since.
  * Returns whether it does. */
-static bool observe_hot(sn_thread *t, int64_t gap) {
-  observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true};
+static bool observe_hot(sn_thread *t, int64_t gap, bool stands) {
+  observation seen = {.instant = sn_clock_monotonic(), .gap = gap, .native = true, .moved = !stands};
   if (phase_of(t) != SN_PHASE_SUSPENDED || !read_cpu(t, &seen)) return false;
   if (!still_off(t)) return watch_again(t, &seen);
   bool burning = burns(&t->due, &seen);
@@ -178,11 +187,68 @@ static bool observe_hot(sn_thread *t, int64_t gap) {
   return true;
 }
 
+/* -- the same where nothing tells when a thread came back ---------------------------------------------------------------- */
+
+static void rest(void) {
+  atomic_store_explicit(&sn_the_engine.worker_rested_at, sn_clock_monotonic(), memory_order_release);
+}
+
+static bool burns_since(const sn_thread *t, observation *since) {
+  observation seen = {.cpu = 0};
+  if (!t->due.pending || !read_cpu(t, &seen)) return false;
+  bool burning = (seen.cpu - since->cpu) * 2 >= seen.cpu_read_at - since->cpu_read_at;
+  *since = seen;
+  return burning;
+}
+
+static void count_at_once(sn_thread *t) {
+  if (!sn_due_try_lock(&t->due, 1)) return;
+  t->due.burned_at_once = true;
+  sn_due_unlock(&t->due);
+}
+
+/* Which of the threads burn, without having moved. */
+static void recheck(sn_thread **threads, observation *since, uint32_t count, bool *burning) {
+  bool stands[HOT_LIMIT], any = false;
+  for (uint32_t i = 0; i < count; i++) any |= burning[i] = burns_since(threads[i], &since[i]);
+  if (!any) return;
+  sn_watch_stand(threads, count, stands);
+  for (uint32_t i = 0; i < count; i++) {
+    if (burning[i] && stands[i]) count_at_once(threads[i]);
+  }
+}
+
+/* There, only what a thread burns right after an instant is sure to belong to the stack it had at it. One that used much CPU lately
+ * but none just now may be waiting for the very CPU that the worker is on: a short nap tells. */
+static void recheck_all_hot(void) {
+  observation since[HOT_LIMIT];
+  bool burning[HOT_LIMIT];
+  sn_thread *unsure[HOT_LIMIT];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < me.hot_count; i++) {
+    since[i] = (observation){.cpu = me.hot[i]->due.cpu, .cpu_read_at = me.hot[i]->due.cpu_read_at};
+  }
+  recheck(me.hot, since, me.hot_count, burning);
+  for (uint32_t i = 0; i < me.hot_count; i++) {
+    if (burning[i] || !me.hot[i]->due.busy_lately) continue;
+    since[count] = since[i];
+    unsure[count++] = me.hot[i];
+  }
+  if (count == 0) return;
+  rest();
+  sn_os_waiter *waiter = &sn_the_engine.waiter;
+  sn_os_waiter_sleep(waiter, sn_os_waiter_seen(waiter), sn_clock_monotonic() + NAP_NS);
+  recheck(unsure, since, count, burning);
+}
+
 static void observe_all_hot(int64_t gap) {
+  bool stands[HOT_LIMIT];
+  for (uint32_t i = 0; i < me.hot_count; i++) stands[i] = true; /* events would have told */
+  if (must_watch()) sn_watch_stand(me.hot, me.hot_count, stands);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < me.hot_count; i++) {
     sn_thread *t = me.hot[i];
-    if (observe_hot(t, gap)) {
+    if (observe_hot(t, gap, stands[i])) {
       me.hot[kept++] = t;
     } else {
       atomic_store_explicit(&t->listed, false, memory_order_release);
@@ -228,17 +294,13 @@ static void drop_stale_due(sn_thread *t) {
   sn_due_unlock(&t->due);
 }
 
-static void on_move(sn_thread *t) {
+void sn_worker_moved(sn_thread *t) {
   drop_stale_due(t);
   atomic_fetch_add_explicit(&t->suspensions, 1, memory_order_relaxed);
   uint32_t phase = phase_of(t);
   if (phase == SN_PHASE_DEAD) return;
   atomic_compare_exchange_strong(&t->phase, &phase, SN_PHASE_SUSPENDED);
   sn_worker_watch(t);
-}
-
-static bool must_watch(void) {
-  return !sn_vm_events_has_gvl_events() && sn_vm_layout_usable();
 }
 
 static void note_running(sn_thread *t) {
@@ -260,10 +322,11 @@ static void take_instant(int64_t now) {
   if (t && must_watch()) note_running(t);
   bool wanted = observe_holder(t, now, gap);
   if (wanted) ask_for_job(t); /* before all else: what runs now should still be on the stack then */
-  if (must_watch()) sn_watch_instant(now, t, on_move);
+  if (!t && must_watch()) sn_watch_instant(SN_VM_THROUGH_KERNEL, now, NULL, sn_worker_moved);
   observe_all_hot(gap);
   observe_suspended(gap);
   observe_one_cold(gap);
+  if (must_watch()) recheck_all_hot();
   /* A thread that announced a sleep and then went on computing looks hot: the job finds out. */
   if (!wanted && me.hot_count > 0) ask_for_job(t);
 }
@@ -340,7 +403,7 @@ static void act(int64_t now) {
 
 static void handle_time(int64_t now) {
   act(now);
-  atomic_store_explicit(&sn_the_engine.worker_rested_at, sn_clock_monotonic(), memory_order_release);
+  rest();
 }
 
 static void work(void *unused) {

@@ -18,6 +18,8 @@ void sn_worker_forget(void);
 
 /* A thread gave the GVL up: it may burn CPU without it. Contexts: GVL events. */
 void sn_worker_watch(sn_thread *t);
+/* Where there are no GVL events: a thread was found to have moved. Contexts: the worker, or gvl. */
+void sn_worker_moved(sn_thread *t);
 /* A thread whose stack nobody has seen yet takes the GVL, or lets it go, or was seen. A thread may live shorter than
  * the time between two instants: while such a one runs, the worker also looks in between. Contexts: gvl, GVL events. */
 void sn_worker_unseen_runs(void);

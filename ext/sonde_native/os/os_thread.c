@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -71,15 +72,26 @@ struct scheduling {
   uint64_t period;
 };
 
-void sn_os_thread_be_prompt(void) {
-  prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-  int nice_value = setpriority(PRIO_PROCESS, (id_t)sn_os_thread_id(), -10) == 0 ? -10 : getpriority(PRIO_PROCESS, 0);
+static bool take_real_time_priority(void) {
+  struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+  return pthread_setschedparam(pthread_self(), SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0 ||
+         pthread_setschedparam(pthread_self(), SCHED_RR, &lowest) == 0;
+}
+
+static void ask_for_short_slice(int nice_value) {
 #ifdef SYS_sched_setattr
   struct scheduling attributes = {.size = sizeof attributes, .nice = nice_value, .runtime = 100000};
   syscall(SYS_sched_setattr, 0, &attributes, 0U);
 #else
   (void)nice_value;
 #endif
+}
+
+void sn_os_thread_be_prompt(void) {
+  prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+  if (take_real_time_priority()) return;
+  bool raised = setpriority(PRIO_PROCESS, (id_t)sn_os_thread_id(), -10) == 0;
+  ask_for_short_slice(raised ? -10 : getpriority(PRIO_PROCESS, 0));
 }
 
 uint32_t sn_os_waiter_seen(const sn_os_waiter *waiter) {

@@ -37,17 +37,24 @@ bool sn_vm_layout_may_register_job(uintptr_t thread_struct);
 /* Where a thread's top frames stand: equal positions mean that it has not moved (or is back at the same place). */
 typedef struct sn_vm_position {
   uint64_t ec, cfp;
-  uint64_t frames; /* hash of the top frames */
-  uint32_t top;    /* how many these are */
+  uint64_t trace;       /* address of a part of the VM stack that running would have changed, */
+  uint32_t trace_bytes; /* its size */
+  uint32_t top;         /* and how many top frames */
+  uint64_t hash;        /* of both */
 } sn_vm_position;
 
 enum { SN_VM_POSITION_BATCH = 32 };
 
-/* Without the GVL, through the kernel; false when it cannot be read. Contexts: the worker. */
-bool sn_vm_layout_position(uintptr_t thread_struct, sn_vm_position *position);
-/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; one system call for all. A NULL
- * position counts as moved. Contexts: the worker. */
-void sn_vm_layout_unmoved(const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n, bool *unmoved);
+/* How the memory of a thread that does not run is read. With the GVL it cannot move and is read as it is; without, it may
+ * wake up and free what we look at at any moment, so the kernel copies it. */
+typedef enum sn_vm_access { SN_VM_WITH_GVL, SN_VM_THROUGH_KERNEL } sn_vm_access;
+
+/* False when it cannot be read. Contexts: as the access says. */
+bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position);
+/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; at most one system call for all. A NULL
+ * position counts as moved. Contexts: as the access says. */
+void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
+                          uint32_t n, bool *unmoved);
 
 /* A copy of the frames of a thread that does not run, taken without the GVL; what it holds is only good for
  * sn_vm_layout_resolve. */
@@ -60,8 +67,8 @@ typedef struct sn_vm_copied_frame {
 /* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing after
  * the first room / 2. False when the thread moved meanwhile or cannot be read. Contexts: any thread but not two at a
  * time. */
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
-                       uint32_t room, uint32_t *count, uint32_t *omitted);
+bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
+                       sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted);
 /* Copied frames, which must have been marked since, as a stack. Contexts: gvl. */
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
                           sn_vm_stack *stack);

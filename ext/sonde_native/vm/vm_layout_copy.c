@@ -1,9 +1,9 @@
-/* vm_layout_copy: copies the frames of a thread that does not run, up to Ruby 3.2, without the GVL and through the
- * kernel.
+/* vm_layout_copy: copies the frames of a thread that does not run, up to Ruby 3.2.
  *
- * The thread may wake up in the middle: its position is read again at the end, and what was copied is thrown away
- * unless it is the same. What is kept is only interpreted later, with the GVL (vm_layout_walk.c), after it was marked.
- * Called by the worker only; the scratch memory is its own. */
+ * Without the GVL the thread may wake up in the middle: all reads go through the kernel, its position is read again at the
+ * end, and what was copied is thrown away unless it is the same. What is kept is only interpreted later, with the GVL
+ * (vm_layout_walk.c), after it was marked.
+ * Called by the worker (through the kernel) and by jobs (with the GVL). No lock, no memory but the caller's and the stack's. */
 #define _GNU_SOURCE
 #include "vm_layout_copy.h"
 
@@ -11,84 +11,140 @@
 
 #if !SN_VM_HAS_THREAD_FRAMES
 
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "vm_layout.h"
 #include "vm_layout_table.h"
 
-bool sn_vm_read(uintptr_t address, void *to, size_t size) {
+static bool read_parts(sn_vm_access access, const struct iovec *to, const struct iovec *from, uint32_t n, size_t all) {
+  if (access == SN_VM_THROUGH_KERNEL) return process_vm_readv(getpid(), to, n, from, n, 0) == (ssize_t)all;
+  for (uint32_t i = 0; i < n; i++) memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
+  return true;
+}
+
+static bool read_part(sn_vm_access access, uint64_t address, void *to, size_t size) {
   struct iovec local = {.iov_base = to, .iov_len = size};
-  struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+  struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
+  return address && read_parts(access, &local, &remote, 1, size);
+}
+
+bool sn_vm_read(uintptr_t address, void *to, size_t size) {
+  return read_part(SN_VM_THROUGH_KERNEL, address, to, size);
 }
 
 typedef struct stack_bounds {
   uint64_t base, size, cfp;
 } stack_bounds;
 
-static bool read_bounds(uintptr_t thread_struct, uint64_t *ec, stack_bounds *bounds) {
-  if (!sn_vm_read(thread_struct + TH_EC, ec, 8) || !*ec) return false;
-  if (!sn_vm_read(*ec, bounds, sizeof *bounds) || !bounds->base) return false;
-  uint64_t end = bounds->base + bounds->size * 8;
+static uint64_t end_of(const stack_bounds *bounds) {
+  return bounds->base + bounds->size * 8;
+}
+
+static bool read_bounds(sn_vm_access access, uintptr_t thread_struct, uint64_t *ec, stack_bounds *bounds) {
+  if (!read_part(access, thread_struct + TH_EC, ec, 8)) return false;
+  if (!read_part(access, *ec, bounds, sizeof *bounds) || !bounds->base) return false;
+  uint64_t end = end_of(bounds);
   return bounds->cfp > bounds->base && bounds->cfp < end && (end - bounds->cfp) % CFP_SIZE == 0;
 }
 
-/* A C function on top has no pc of its own: where its caller stands, and the caller's, tells one call from the next. */
-enum { TOP_FRAMES = 3, TOP_BYTES = TOP_FRAMES * CFP_SIZE };
+/* A C function on top has no pc of its own: where its caller stands, and the caller's, tells one call from the next. A thread that ran and
+ * came back to the same call (a worker that waits for its next job) is told by what its calls have left on the VM stack, around and
+ * above the top frame's stack pointer: while it does not run, nobody writes there. */
+enum { TOP_FRAMES = 3, TOP_BYTES = TOP_FRAMES * CFP_SIZE, BELOW_SP = 64, TRACE_BYTES = 768 };
 
-static uint64_t hash_frames(const uint8_t *bytes, uint32_t frames) {
-  uint64_t hash = frames;
-  for (uint32_t i = 0; i < frames; i++) {
-    uintptr_t at = (uintptr_t)bytes + (uintptr_t)i * CFP_SIZE;
-    const uint64_t words[] = {word_at(at, CFP_PC), word_at(at, CFP_ISEQ), word_at(at, CFP_EP)};
-    for (size_t k = 0; k < 3; k++) {
-      hash = (hash ^ words[k]) * UINT64_C(0x9E3779B97F4A7C15);
-      hash ^= hash >> 29;
-    }
+static uint64_t hash_words(uint64_t hash, const uint8_t *bytes, size_t length) {
+  for (size_t i = 0; i + 8 <= length; i += 8) {
+    hash = (hash ^ word_at((uintptr_t)bytes, (int)i)) * UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 29;
   }
   return hash;
 }
 
-bool sn_vm_layout_position(uintptr_t thread_struct, sn_vm_position *position) {
+static uint64_t hash_stand(const uint8_t *top, uint32_t frames, const uint8_t *trace, uint32_t trace_bytes) {
+  return hash_words(hash_words(frames, top, (size_t)frames * CFP_SIZE), trace, trace_bytes);
+}
+
+/* The part of the VM stack around sp, inside the stack and below the control frames. */
+static void find_trace(const stack_bounds *bounds, uint64_t sp, sn_vm_position *position) {
+  uint64_t from = sp - BELOW_SP > bounds->base ? sp - BELOW_SP : bounds->base;
+  bool inside = sp >= bounds->base && sp < bounds->cfp && sp % 8 == 0;
+  uint64_t room = inside ? bounds->cfp - from : 0;
+  position->trace = from;
+  position->trace_bytes = (uint32_t)(room < TRACE_BYTES ? room & ~UINT64_C(7) : TRACE_BYTES);
+}
+
+bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position) {
   stack_bounds bounds;
-  uint8_t top[TOP_BYTES];
-  if (!read_bounds(thread_struct, &position->ec, &bounds)) return false;
-  uint64_t frames = (bounds.base + bounds.size * 8 - bounds.cfp) / CFP_SIZE;
+  uint8_t top[TOP_BYTES], trace[TRACE_BYTES];
+  if (!read_bounds(access, thread_struct, &position->ec, &bounds)) return false;
+  uint64_t frames = (end_of(&bounds) - bounds.cfp) / CFP_SIZE;
   position->cfp = bounds.cfp;
   position->top = frames < TOP_FRAMES ? (uint32_t)frames : TOP_FRAMES;
-  if (!sn_vm_read(bounds.cfp, top, (size_t)position->top * CFP_SIZE)) return false;
-  position->frames = hash_frames(top, position->top);
+  if (!read_part(access, bounds.cfp, top, (size_t)position->top * CFP_SIZE)) return false;
+  find_trace(&bounds, word_at((uintptr_t)top, CFP_SP), position);
+  if (position->trace_bytes > 0 && !read_part(access, position->trace, trace, position->trace_bytes)) return false;
+  position->hash = hash_stand(top, position->top, trace, position->trace_bytes);
   return true;
 }
 
-void sn_vm_layout_unmoved(const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n, bool *unmoved) {
-  static struct {
-    uint64_t ec, cfp;
-    uint8_t top[TOP_BYTES];
-  } seen[SN_VM_POSITION_BATCH];
-  struct iovec local[3 * SN_VM_POSITION_BATCH], remote[3 * SN_VM_POSITION_BATCH];
+/* With the GVL: step by step, as a pointer of the past may lead nowhere by now. */
+static bool stands_at(uintptr_t thread_struct, const sn_vm_position *p) {
+  uint64_t ec = word_at(thread_struct, TH_EC);
+  if (ec != p->ec || word_at(ec, EC_CFP) != p->cfp) return false;
+  const uint8_t *top = (const uint8_t *)(uintptr_t)p->cfp;
+  return hash_stand(top, p->top, (const uint8_t *)(uintptr_t)p->trace, p->trace_bytes) == p->hash;
+}
+
+enum { PARTS = 4 };
+
+typedef struct seen_stand {
+  uint64_t ec, cfp;
+  uint8_t top[TOP_BYTES];
+  uint8_t trace[TRACE_BYTES];
+} seen_stand;
+
+/* Where the next pointer will be if the one before has not changed. */
+static size_t ask_for(uintptr_t thread_struct, const sn_vm_position *p, seen_stand *seen, struct iovec *to,
+                      struct iovec *from) {
+  const uintptr_t address[PARTS] = {thread_struct + TH_EC, p->ec + EC_CFP, p->cfp, p->trace};
+  void *const place[PARTS] = {&seen->ec, &seen->cfp, seen->top, seen->trace};
+  const size_t size[PARTS] = {8, 8, (size_t)p->top * CFP_SIZE, p->trace_bytes};
+  size_t all = 0;
+  for (int k = 0; k < PARTS; k++) {
+    to[k] = (struct iovec){.iov_base = place[k], .iov_len = size[k]};
+    from[k] = (struct iovec){.iov_base = (void *)address[k], .iov_len = size[k]};
+    all += size[k];
+  }
+  return all;
+}
+
+static void unmoved_through_kernel(const uintptr_t *structs, const sn_vm_position *const *positions, uint32_t n,
+                                   bool *unmoved) {
+  seen_stand seen[SN_VM_POSITION_BATCH];
+  struct iovec local[PARTS * SN_VM_POSITION_BATCH], remote[PARTS * SN_VM_POSITION_BATCH];
   uint32_t parts = 0;
-  size_t wanted = 0;
+  size_t all = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!positions[i]) continue;
+    all += ask_for(structs[i], positions[i], &seen[i], local + parts, remote + parts);
+    parts += PARTS;
+  }
+  if (parts == 0 || !read_parts(SN_VM_THROUGH_KERNEL, local, remote, parts, all)) return;
   for (uint32_t i = 0; i < n; i++) {
     const sn_vm_position *p = positions[i];
-    unmoved[i] = false;
-    if (!p) continue;
-    /* Where the next pointer will be, if the one before has not changed. */
-    const uintptr_t from[] = {structs[i] + TH_EC, p->ec + EC_CFP, p->cfp};
-    void *const to[] = {&seen[i].ec, &seen[i].cfp, seen[i].top};
-    const size_t size[] = {8, 8, (size_t)p->top * CFP_SIZE};
-    for (int k = 0; k < 3; k++) {
-      local[parts] = (struct iovec){.iov_base = to[k], .iov_len = size[k]};
-      remote[parts++] = (struct iovec){.iov_base = (void *)from[k], .iov_len = size[k]};
-      wanted += size[k];
-    }
+    unmoved[i] = p && seen[i].ec == p->ec && seen[i].cfp == p->cfp &&
+                 hash_stand(seen[i].top, p->top, seen[i].trace, p->trace_bytes) == p->hash;
   }
-  if (parts == 0 || process_vm_readv(getpid(), local, parts, remote, parts, 0) != (ssize_t)wanted) return;
+}
+
+void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
+                          uint32_t n, bool *unmoved) {
   for (uint32_t i = 0; i < n; i++) {
-    const sn_vm_position *p = positions[i];
-    unmoved[i] = p && seen[i].ec == p->ec && seen[i].cfp == p->cfp && hash_frames(seen[i].top, p->top) == p->frames;
+    unmoved[i] = access == SN_VM_WITH_GVL && positions[i] && stands_at(structs[i], positions[i]);
   }
+  if (access == SN_VM_THROUGH_KERNEL) unmoved_through_kernel(structs, positions, n, unmoved);
 }
 
 enum { BATCH = 64 };
@@ -99,22 +155,22 @@ typedef struct pending {
   uint64_t ep;
 } pending;
 
-/* Reads ep[-2], ep[-1], ep[0] of each in one call. */
-static bool read_environments(const pending *list, uint32_t n, uint64_t (*words)[3]) {
+/* Reads ep[-2], ep[-1], ep[0] of each in one go. */
+static bool read_environments(sn_vm_access access, const pending *list, uint32_t n, uint64_t (*words)[3]) {
   struct iovec local[BATCH], remote[BATCH];
   for (uint32_t i = 0; i < n; i++) {
     local[i] = (struct iovec){.iov_base = words[i], .iov_len = sizeof words[i]};
     remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)(list[i].ep - 16), .iov_len = sizeof words[i]};
   }
-  return process_vm_readv(getpid(), local, n, remote, n, 0) == (ssize_t)(n * sizeof words[0]);
+  return read_parts(access, local, remote, n, n * sizeof words[0]);
 }
 
 /* The method slot of the first environment that has one, else of the local one. C functions are told by their first. */
-static bool follow_environments(pending *list, uint32_t n) {
+static bool follow_environments(sn_vm_access access, pending *list, uint32_t n) {
   enum { DEEPEST_NESTING = 32 };
   uint64_t words[BATCH][3];
   for (int depth = 0; n > 0 && depth < DEEPEST_NESTING; depth++) {
-    if (!read_environments(list, n, words)) return false;
+    if (!read_environments(access, list, n, words)) return false;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
       uint64_t flags = words[i][2];
@@ -129,41 +185,46 @@ static bool follow_environments(pending *list, uint32_t n) {
   return true;
 }
 
-static bool copy_run(uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
-  static uint8_t scratch[BATCH * CFP_SIZE];
+static bool copy_batch(sn_vm_access access, uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
+  uint8_t raw[BATCH * CFP_SIZE];
+  pending list[BATCH];
+  uint32_t listed = 0;
+  if (!read_part(access, cfp, raw, (size_t)n * CFP_SIZE)) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    uintptr_t at = (uintptr_t)raw + (uintptr_t)i * CFP_SIZE;
+    frames[i] = (sn_vm_copied_frame){.iseq = word_at(at, CFP_ISEQ), .pc = word_at(at, CFP_PC)};
+    if (frames[i].pc == 0) frames[i].iseq = 0;
+    if (word_at(at, CFP_EP)) list[listed++] = (pending){.frame = &frames[i], .ep = word_at(at, CFP_EP)};
+  }
+  return follow_environments(access, list, listed);
+}
+
+static bool copy_run(sn_vm_access access, uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
   for (uint32_t done = 0; done < n;) {
     uint32_t some = n - done < BATCH ? n - done : BATCH;
-    if (!sn_vm_read(cfp + (uint64_t)done * CFP_SIZE, scratch, (size_t)some * CFP_SIZE)) return false;
-    pending list[BATCH];
-    uint32_t listed = 0;
-    for (uint32_t i = 0; i < some; i++) {
-      uintptr_t at = (uintptr_t)scratch + (uintptr_t)i * CFP_SIZE;
-      sn_vm_copied_frame *frame = &frames[done + i];
-      *frame = (sn_vm_copied_frame){.iseq = word_at(at, CFP_ISEQ), .pc = word_at(at, CFP_PC)};
-      if (frame->pc == 0) frame->iseq = 0;
-      if (word_at(at, CFP_EP)) list[listed++] = (pending){.frame = frame, .ep = word_at(at, CFP_EP)};
-    }
-    if (!follow_environments(list, listed)) return false;
+    if (!copy_batch(access, cfp + (uint64_t)done * CFP_SIZE, frames + done, some)) return false;
     done += some;
   }
   return true;
 }
 
-bool sn_vm_layout_copy(uintptr_t thread_struct, const sn_vm_position *position, sn_vm_copied_frame *frames,
-                       uint32_t room, uint32_t *count, uint32_t *omitted) {
+bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
+                       sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted) {
   uint64_t ec;
   stack_bounds bounds;
-  if (!read_bounds(thread_struct, &ec, &bounds) || ec != position->ec || bounds.cfp != position->cfp) return false;
-  uint64_t all = (bounds.base + bounds.size * 8 - bounds.cfp) / CFP_SIZE - 1; /* not the dummy at the bottom */
+  if (!read_bounds(access, thread_struct, &ec, &bounds)) return false;
+  if (ec != position->ec || bounds.cfp != position->cfp) return false;
+  uint64_t all = (end_of(&bounds) - bounds.cfp) / CFP_SIZE - 1; /* not the dummy at the bottom */
   if (all > SN_VM_MAX_FRAMES) return false;
   uint32_t n = all < room ? (uint32_t)all : room;
   uint32_t leaf = all <= room ? n : n / 2;
   *count = n;
   *omitted = (uint32_t)all - n;
   uint64_t root = bounds.cfp + (all - (n - leaf)) * CFP_SIZE;
-  if (!copy_run(bounds.cfp, frames, leaf) || !copy_run(root, frames + leaf, n - leaf)) return false;
+  if (!copy_run(access, bounds.cfp, frames, leaf) || !copy_run(access, root, frames + leaf, n - leaf)) return false;
+  if (access == SN_VM_WITH_GVL) return true;
   bool unmoved;
-  sn_vm_layout_unmoved(&thread_struct, &position, 1, &unmoved);
+  sn_vm_layout_unmoved(access, &thread_struct, &position, 1, &unmoved);
   return unmoved && sn_vm_layout_gvl_owner() != thread_struct;
 }
 

@@ -19,6 +19,7 @@ enum {
   EC_THREAD = SN_RUBY_AT_LEAST(3, 1) ? 48 : 56,
   /* control frame */
   CFP_PC = 0,
+  CFP_SP = 8,
   CFP_ISEQ = 16,
   CFP_EP = 32,
   CFP_SIZE = SN_RUBY_AT_LEAST(3, 1) ? 64 : 56,
