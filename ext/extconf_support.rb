@@ -4,10 +4,11 @@ require "rbconfig"
 
 # Shared by the extconf.rb of both extensions. Its one promise: installing Sonde never fails because of the extension.
 #
-#  1. What is known beforehand (platform, headers, the user's wish) is checked before mkmf is loaded, which aborts by itself.
+#  1. What is known beforehand (platform, headers, the user's wish) is checked before mkmf is loaded, which aborts by
+#     itself.
 #  2. mkmf writes its Makefile under another name (sonde.mk); ours calls it, and survives when it fails.
-#  3. Whatever failed, a file with one sentence is installed in the place of the library: <name>.<ruby>_<platform>.reason.
-#     lib/sonde/native.rb finds it there.
+#  3. Whatever failed, a file with one sentence is installed in the place of the library:
+#     <name>.<ruby>_<platform>.reason. lib/sonde/native.rb finds it there.
 #
 # SONDE_REQUIRE_EXTENSION=1 turns all of that off, for developers and CI: every failure is an error again.
 module ExtconfSupport
@@ -84,11 +85,14 @@ module ExtconfSupport
       "install one (and make) and install the gem again"
   end
 
-  # RubyGems runs make in any case, and fails without it: nothing that is written here can prevent that. So say it clearly.
+  # RubyGems runs make in any case, and fails without it: nothing that is written here can prevent that. So say it
+  # clearly.
   def warn_about_missing_make
     program = (ENV["MAKE"] || ENV["make"] || "make").split.first.to_s
-    found = program.include?("/") ? File.executable?(program) : ENV["PATH"].to_s.split(":").any? { |d| File.executable?(File.join(d, program)) }
-    warn "sonde: #{program} was not found. RubyGems cannot install a gem with an extension without make: install make." unless found
+    directories = program.include?("/") ? [""] : ENV["PATH"].to_s.split(":").map { |path| "#{path}/" }
+    return if directories.any? { |directory| File.executable?(directory + program) }
+
+    warn "sonde: #{program} was not found. RubyGems cannot install a gem with an extension without make: install make."
   end
 
   # A Makefile that builds nothing and installs the reason.
@@ -111,7 +115,8 @@ module ExtconfSupport
     reason = "its compilation failed when the gem was installed; the compiler's messages are in gem_make.out, " \
              "in the directory of the gem's extensions"
     write_reason(name, reason)
-    failed = required? ? "exit 1" : "{ echo 'sonde: the extension could not be compiled; the gem works without it.' >&2; touch failed; }"
+    failed = "{ echo 'sonde: the extension could not be compiled; the gem works without it.' >&2; touch failed; }"
+    failed = "exit 1" if required?
     File.write("Makefile", <<~MAKEFILE)
       #{header(name)}
       all:

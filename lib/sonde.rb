@@ -18,10 +18,10 @@ require_relative "sonde/empty_profile"
 #   profile = Sonde.profile { work }
 #   profile.top.each { |entry| puts entry.name }
 #
-# Every method may be called from any thread, and all but {profile} from a signal handler. (Saving a profile may not: zlib
-# refuses to work there. Give it to another thread, through a Queue.) None of them disturbs the program:
-# the only exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible
-# ({supported?}) they do nothing, and say so once.
+# Every method may be called from any thread, and all but {profile} from a signal handler. (Saving a profile may not:
+# zlib refuses to work there. Give it to another thread, through a Queue.) None of them disturbs the program: the only
+# exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible ({supported?})
+# they do nothing, and say so once.
 #
 # == Options of {start} and {profile}
 #
@@ -37,8 +37,8 @@ module Sonde
   class << self
     # Starts profiling the whole process, until {stop}.
     #
-    # There is one such profile in a process. Starting it twice leaves the running one alone and returns false. Blocks given
-    # to {profile} are independent of it.
+    # There is one such profile in a process. Starting it twice leaves the running one alone and returns false. Blocks
+    # given to {profile} are independent of it.
     #
     # @return [Boolean] true if profiling began with this call
     # @raise [ArgumentError] if an option is wrong
@@ -67,9 +67,9 @@ module Sonde
       wrap(@session.flush)
     end
 
-    # Profiles the process while the block runs. Blocks may be nested, and may run in several threads at once: each gets a
-    # profile of its own, of everything the process did in that time. If the block raises, throws or returns, profiling ends
-    # and the profile is gone.
+    # Profiles the process while the block runs. Blocks may be nested, and may run in several threads at once: each gets
+    # a profile of its own, of everything the process did in that time. If the block raises, throws or returns,
+    # profiling ends and the profile is gone.
     #
     # Where profiling is not possible the block runs all the same, and the profile is empty; its comment says why.
     #

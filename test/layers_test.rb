@@ -30,9 +30,18 @@ class LayersTest < Minitest::Test
                   |sigaction|sigfillset|__errno_location|rb_postponed_job_(trigger|register|register_one)|rb_during_gc
                   |_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan)_\w+)\z/x.freeze
   MAX_LINES = 600
+  MAX_COLUMNS = 120
+  PATH = %r{\A(ext|lib|test|bin|exe|docs|examples|benchmark|\.ci|core|os|record|vm|collect|binding)/[\w.*{},/-]*\z}x
+         .freeze
 
   def sources
     @sources ||= Dir.chdir(ROOT) { Dir["#{NATIVE}/**/*.{c,h,def}"].sort }
+  end
+
+  def files
+    Dir.chdir(ROOT) do
+      Dir["{ext,lib,test,examples,benchmark}/**/*.{c,h,def,rb,sh}"] + Dir["{bin,exe}/*"] + %w[.ci/run Rakefile]
+    end
   end
 
   def text(path)
@@ -41,7 +50,9 @@ class LayersTest < Minitest::Test
 
   # Without comments and strings, so that words in them are no code. Line breaks stay.
   def code(path)
-    text(path).gsub(%r{/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"}m) { |part| part.start_with?('"') ? '""' : "\n" * part.count("\n") }
+    text(path).gsub(%r{/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"}m) do |part|
+      part.start_with?('"') ? '""' : "\n" * part.count("\n")
+    end
   end
 
   def folder(path)
@@ -98,7 +109,8 @@ class LayersTest < Minitest::Test
   def test_no_private_header_of_the_vm_is_used
     wrong = []
     each_include do |path, _, _, header|
-      wrong << "#{path} includes #{header}" if header.match?(/\A(vm_core|iseq|method|id_table|rb_mjit|ruby_atomic)|internal\//)
+      private_header = header.match?(/\A(vm_core|iseq|method|id_table|rb_mjit|ruby_atomic)|internal\//)
+      wrong << "#{path} includes #{header}" if private_header
     end
     assert_empty wrong
   end
@@ -126,8 +138,15 @@ class LayersTest < Minitest::Test
     assert_empty names.select { |name| names.count(name) > 1 }.uniq
   end
 
+  def test_lines_are_of_readable_length
+    wide = files.flat_map do |path|
+      text(path).lines.each_with_index.select { |line, _| line.chomp.size > MAX_COLUMNS }
+                .map { |line, i| "#{path}:#{i + 1} has #{line.chomp.size} columns" }
+    end
+    assert_empty wide
+  end
+
   def test_files_are_of_readable_length
-    files = Dir.chdir(ROOT) { Dir["{ext,lib,test,examples,benchmark}/**/*.{c,h,rb}"] + Dir["{bin,exe}/*"] }
     long = files.map { |path| [path, text(path).count("\n")] }.select { |_, lines| lines > MAX_LINES }
     assert_empty long.map { |path, lines| "#{path} has #{lines} lines" }
   end
@@ -149,15 +168,12 @@ class LayersTest < Minitest::Test
     assert_empty wrong
   end
 
-  def test_every_counter_is_documented
-    list = "#{NATIVE}/core/counters.def"
-    skip "#{list} does not exist yet" unless File.exist?(File.join(ROOT, list))
-
-    known = text(list).scan(/^\s*SN_COUNTER\((\w+),/).flatten
-    refute_empty known, "no counter found in #{list}"
+  def test_every_key_of_the_status_is_documented
+    known = text("#{NATIVE}/binding/module_native.c").scan(/\bput\(hash, "(\w+)"/).flatten
+    refute_empty known
     documented = text("docs/internals/counters.md").scan(/^\| `(\w+)` \|/).flatten
-    assert_empty known - documented, "counters without a line in docs/internals/counters.md"
-    assert_empty documented - known, "lines in docs/internals/counters.md about counters that do not exist"
+    assert_empty known - documented, "keys of Sonde.status without a line in docs/internals/counters.md"
+    assert_empty documented - known, "lines in docs/internals/counters.md about keys that do not exist"
   end
 
   # In `code` or as a link: `ext/...`, `core/memory.h` (short for ext/sonde_native/core/memory.h), with * and {a,b}.
@@ -178,7 +194,7 @@ class LayersTest < Minitest::Test
 
   def mentioned(document)
     text(document).scan(/`([^`\n]+)`/).flatten.flat_map(&:split).map { |word| word.sub(/[:,;.]+\z/, "") }
-                  .select { |word| word.match?(%r{\A(ext|lib|test|bin|exe|docs|examples|benchmark|\.ci|core|os|record|vm|collect|binding)/[\w.*{},/-]*\z}) }
+                  .select { |word| PATH.match?(word) }
   end
 
   def exists?(path)

@@ -2,8 +2,9 @@
 
 require_relative "../extconf_support"
 
-# The folders of the extension, from the inside out (see ARCHITECTURE.md). mkmf compiles what lies in them when their base
-# names are in $srcs and the folders in $VPATH; objects land in one place, so base names are unique in the whole extension.
+# The folders of the extension, from the inside out (see ARCHITECTURE.md). mkmf compiles what lies in them when their
+# base names are in $srcs and the folders in $VPATH; objects land in one place, so base names are unique in the whole
+# extension.
 FOLDERS = %w[core os record vm collect binding].freeze
 
 ExtconfSupport.build("sonde_native") do
@@ -28,7 +29,8 @@ ExtconfSupport.build("sonde_native") do
   have_func("rb_thread_lock_native_thread", ruby_thread)       # 3.3
 
   create_header
-  sources = FOLDERS.flat_map { |folder| Dir[File.join($srcdir, folder, "*.c")].sort } + [File.join($srcdir, "extension.c")]
+  sources = FOLDERS.flat_map { |folder| Dir[File.join($srcdir, folder, "*.c")].sort }
+  sources << File.join($srcdir, "extension.c")
   $srcs = sources.map { |path| File.basename(path) }
   twice = $srcs.select { |name| $srcs.count(name) > 1 }.uniq
   raise "two files of one name: #{twice.join(", ")}" unless twice.empty?

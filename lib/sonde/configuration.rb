@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Sonde
-  # What to profile, and how: a frozen value. Every wrong option raises ArgumentError with its name, the value, and what is
-  # allowed.
+  # What to profile, and how: a frozen value. Every wrong option raises ArgumentError with its name, the value, and what
+  # is allowed.
   class Configuration
     MODES = %i[cpu wall].freeze
     RATES = (1..1000).freeze
@@ -51,7 +51,9 @@ module Sonde
     end
 
     def check_integer(name, value, range)
-      wrong(name, value, "an Integer from #{range.first} to #{range.last}") unless value.is_a?(Integer) && range.cover?(value)
+      return if value.is_a?(Integer) && range.cover?(value)
+
+      wrong(name, value, "an Integer from #{range.first} to #{range.last}")
       value
     end
 

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Sonde
-  # Stands in for a native profile where nothing could be measured: the same methods, no samples, and a comment that says why.
+  # Stands in for a native profile where nothing could be measured: the same methods, no samples, and a comment that
+  # says why.
   class EmptyProfile
     attr_reader :start_ns, :duration_ns, :comments
 

@@ -62,8 +62,9 @@ module Sonde
         "the extension was not built for Ruby #{RUBY_VERSION} on #{RUBY_PLATFORM}; install the gem with this Ruby"
       end
 
-      # Beside this file, where RubyGems and `rake compile` put libraries. An installation can be configured not to copy them
-      # there; then they are in the extensions directory of the GEM_HOME (or of Bundler's directory, for a gem from git).
+      # Beside this file, where RubyGems and `rake compile` put libraries. An installation can be configured not to copy
+      # them there; then they are in the extensions directory of the GEM_HOME (or of Bundler's directory, for a gem from
+      # git).
       def find(name, suffix)
         file = "#{name}.#{TAG}.#{suffix}"
         beside = File.join(__dir__, file)

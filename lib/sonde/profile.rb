@@ -76,8 +76,8 @@ module Sonde
       @native = native
     end
 
-    # Writes a compressed pprof file (by convention, its name ends in .pb.gz). Nobody ever sees half of it: it is written
-    # under another name in the same directory, then renamed.
+    # Writes a compressed pprof file (by convention, its name ends in .pb.gz). Nobody ever sees half of it: it is
+    # written under another name in the same directory, then renamed.
     #
     # @param path [String, Pathname]
     # @return [self]
@@ -113,8 +113,8 @@ module Sonde
     # @raise [ArgumentError] if an option is wrong
     def top(by: nil, limit: 10, cumulative: false)
       names = sample_types.map(&:first)
-      raise ArgumentError, "wrong option by: #{by.inspect} (allowed: #{names.join(", ")})" unless by.nil? || names.include?(by)
-      raise ArgumentError, "wrong option limit: #{limit.inspect} (allowed: an Integer from 1)" unless limit.is_a?(Integer) && limit >= 1
+      wrong_option(:by, by, names.join(", ")) unless by.nil? || names.include?(by)
+      wrong_option(:limit, limit, "an Integer from 1") unless limit.is_a?(Integer) && limit >= 1
       return [] if names.empty?
 
       type = by || (names.include?("cpu-time") ? "cpu-time" : names.first)
@@ -164,6 +164,10 @@ module Sonde
     attr_reader :native
 
     private
+
+    def wrong_option(name, value, allowed)
+      raise ArgumentError, "wrong option #{name}: #{value.inspect} (allowed: #{allowed})"
+    end
 
     def time(nanoseconds)
       seconds, rest = nanoseconds.divmod(1_000_000_000)

@@ -9,8 +9,8 @@ module Sonde
   #  - A closed window counts as none, so nothing must happen together with close.
   #  - Starting takes the only token there is (Array#pop is one step under the GVL). Who finds none gives up: somebody
   #    else is just starting.
-  # An asynchronous exception (Thread#raise, Thread#kill, Timeout) waits until a call is done, so that it can neither leave a
-  # window open nor lose a profile.
+  # An asynchronous exception (Thread#raise, Thread#kill, Timeout) waits until a call is done, so that it can neither
+  # leave a window open nor lose a profile.
   class Session
     NEVER = { Object => :never }.freeze
     private_constant :NEVER

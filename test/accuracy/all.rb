@@ -12,7 +12,8 @@ module Accuracy
     lines = [HEADINGS, *rows].map { |row| row.map(&:to_s) }
     widths = lines.transpose.map { |column| column.map(&:size).max }
     lines.map do |row|
-      "  #{row.each_with_index.map { |cell, i| i.zero? ? cell.ljust(widths[i]) : cell.rjust(widths[i]) }.join("  ")}".rstrip
+      cells = row.each_with_index.map { |cell, i| i.zero? ? cell.ljust(widths[i]) : cell.rjust(widths[i]) }
+      "  #{cells.join("  ")}".rstrip
     end
   end
 end

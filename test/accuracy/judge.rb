@@ -74,8 +74,9 @@ module Accuracy
     end
   end
 
-  # A share that must stay below a limit, whatever its truth is (unless the truth itself is above it: on a machine that is
-  # busy with other things, waking up costs more). A short run can only tell with as much certainty as its samples give.
+  # A share that must stay below a limit, whatever its truth is (unless the truth itself is above it: on a machine that
+  # is busy with other things, waking up costs more). A short run can only tell with as much certainty as its samples
+  # give.
   SampledLimit = Struct.new(:name, :truth_part, :truth_whole, :seen_part, :seen_whole, :samples, :spread, :below,
                             keyword_init: true) do
     def truth
@@ -123,7 +124,8 @@ module Accuracy
     end
   end
 
-  # A quantity that is exact, not sampled. truth: a number, or the two numbers between which it must be; within: relative.
+  # A quantity that is exact, not sampled. truth: a number, or the two numbers between which it must be; within:
+  # relative.
   Exact = Struct.new(:name, :truth, :seen, :within, keyword_init: true) do
     def low
       truth.is_a?(Bracket) ? truth.to_a.min : truth
@@ -143,7 +145,8 @@ module Accuracy
     end
 
     def columns
-      [format("%.1f ms", low / 1e6), format("%.1f ms", seen / 1e6), format("%+.2f %%", error), format("within %.1f %%", within * 100)]
+      [format("%.1f ms", low / 1e6), format("%.1f ms", seen / 1e6), format("%+.2f %%", error),
+       format("within %.1f %%", within * 100)]
     end
   end
 
@@ -185,8 +188,8 @@ module Accuracy
     end
   end
 
-  # Exact quantities and limits can be spoilt by a stall of the machine in a single run, so one bad run is forgiven if the
-  # next two are good.
+  # Exact quantities and limits can be spoilt by a stall of the machine in a single run, so one bad run is forgiven if
+  # the next two are good.
   module MostRuns
     def verdict(list, tries)
       return :right if list.first.right?

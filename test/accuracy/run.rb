@@ -9,9 +9,13 @@ require_relative "all"
 options = { seconds: ENV["SONDE_ACCURACY"] == "short" ? 2.0 : 5.0, only: nil, runs: nil }
 OptionParser.new do |parser|
   parser.banner = "Usage: ruby test/accuracy/run.rb [options]"
-  parser.on("--seconds S", Float, "length of one run (default 5; 2 with SONDE_ACCURACY=short)") { |s| options[:seconds] = s }
-  parser.on("--only NAMES", Array, "these workloads only, by name, separated by commas") { |names| options[:only] = names }
-  parser.on("--runs N", Integer, "exactly N runs of each, judged by their mean (default: up to 3, until one is right)") do |n|
+  parser.on("--seconds S", Float, "length of one run (default 5; 2 with SONDE_ACCURACY=short)") do |seconds|
+    options[:seconds] = seconds
+  end
+  parser.on("--only NAMES", Array, "these workloads only, by name, separated by commas") do |names|
+    options[:only] = names
+  end
+  parser.on("--runs N", Integer, "N runs of each, judged by their mean (default: up to 3, until one is right)") do |n|
     options[:runs] = n
   end
   parser.on("--list", "names of the workloads") do

@@ -70,8 +70,8 @@ module Accuracy
     end
   end
 
-  # A profiled stretch of time: the decoded profile, and two brackets of its length: just inside start and stop, and just
-  # outside of them. The profile's own window lies between the two.
+  # A profiled stretch of time: the decoded profile, and two brackets of its length: just inside start and stop, and
+  # just outside of them. The profile's own window lies between the two.
   Window = Struct.new(:profile, :wall, :cpu, :status, keyword_init: true)
   Bracket = Struct.new(:inside, :outside)
 
@@ -155,8 +155,8 @@ module Accuracy
       ->(sample) { sample.frames.any? { |frame| method_of(frame) == method } }
     end
 
-    # Condition: this method is the leaf. A GC that ran into it is its own leaf frame, and the clocks of the workload saw
-    # that GC as part of the method, so it is looked through.
+    # Condition: this method is the leaf. A GC that ran into it is its own leaf frame, and the clocks of the workload
+    # saw that GC as part of the method, so it is looked through.
     def leaf_in(pattern)
       lambda do |sample|
         leaf = sample.frames.find { |frame| frame.name != GC_FRAME }

@@ -1,5 +1,6 @@
 /* harness: the few lines that the C tests share. A test program is a list of test("a sentence", function) in main, and
- * ends with return finish(). Prints failures, and a last line "<program>: N passed, N failed" that run.sh adds up. */
+ * ends with return finish(). Prints failures, and a last line "<program>: N passed, N failed", which run_all.sh adds
+ * up. */
 #ifndef SONDE_TEST_HARNESS_H
 #define SONDE_TEST_HARNESS_H
 

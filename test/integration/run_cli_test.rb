@@ -29,10 +29,11 @@ class RunCliTest < Minitest::Test
     FileUtils.rm_rf(@directory)
   end
 
-  # What passes through ---------------------------------------------------------------------------------------------------
+  # What passes through ------------------------------------------------------------------------------------------------
 
   def test_output_input_and_status_are_the_programs_own
-    out, err, status = sonde("run", "--quiet", "-o", @file, "--", RUBY, "-e", "print $stdin.read.upcase; warn 'w'; exit 7", stdin_data: "abc")
+    out, err, status = sonde("run", "--quiet", "-o", @file, "--", RUBY, "-e",
+                             "print $stdin.read.upcase; warn 'w'; exit 7", stdin_data: "abc")
     assert_equal ["ABC", "w\n", 7], [out, err, status.exitstatus]
   end
 
@@ -85,7 +86,8 @@ class RunCliTest < Minitest::Test
         "RUBYOPT of its own" => [{ "RUBYOPT" => "#{ENV["RUBYOPT"]} -W0" }, [ruby, "-e", "print 1"], {}],
         "RUBYOPT taken away" => [{ "RUBYOPT" => nil, "RUBYLIB" => nil }, [ruby, "-e", "print 1"], {}],
         "our variables taken away" => [{ "SONDE_RUN_DIRECTORY" => nil }, [ruby, "-e", "print 1"], {}],
-        "our variables spoiled" => [{ "SONDE_RUN_DIRECTORY" => "/none", "SONDE_RUN_RATE" => "x" }, [ruby, "-e", "print 1"], {}],
+        "our variables spoiled" => [{ "SONDE_RUN_DIRECTORY" => "/none", "SONDE_RUN_RATE" => "x" },
+                                    [ruby, "-e", "print 1"], {}],
         "from another directory" => [{}, [ruby, "-e", "print 1"], { chdir: "/" }],
         "through a shell" => [{}, ["sh", "-c", "exec \"$0\" -e 'print 1'", ruby], {}],
         "reading its program" => [{}, [ruby], { stdin_data: "print 1" }],
@@ -94,7 +96,9 @@ class RunCliTest < Minitest::Test
       }
       bad = runs.map do |what, (env, cmd, opts)|
         out, err, st = Open3.capture3(env, *cmd, **opts)
-        "#{what}: status #{st.exitstatus}, out #{out.inspect}, err #{err[0, 300].inspect}" unless st.success? && out == "1" && err.empty?
+        next if st.success? && out == "1" && err.empty?
+
+        "#{what}: status #{st.exitstatus}, out #{out.inspect}, err #{err[0, 300].inspect}"
       end.compact
       puts bad.empty? ? "OK" : bad
     RUBY
@@ -123,7 +127,8 @@ class RunCliTest < Minitest::Test
     File.write(File.join(@directory, "Gemfile"), "")
     File.write(File.join(@directory, "x.rb"), "print defined?(Bundler).inspect; #{BURN}")
     environment = { "BUNDLE_GEMFILE" => File.join(@directory, "Gemfile"), "HOME" => @directory }
-    out, err, status = sonde("run", "--quiet", "-o", @file, "--", RUBY, bundle, "exec", "ruby", "x.rb", environment: environment)
+    out, err, status = sonde("run", "--quiet", "-o", @file, "--", RUBY, bundle, "exec", "ruby", "x.rb",
+                             environment: environment)
     assert_equal ['"constant"', "", 0], [out, err, status.exitstatus]
     return unless Sonde.supported?
 
@@ -146,7 +151,7 @@ class RunCliTest < Minitest::Test
     end
   end
 
-  # What is refused -------------------------------------------------------------------------------------------------------
+  # What is refused ----------------------------------------------------------------------------------------------------
 
   def test_a_missing_command_is_127_and_one_that_cannot_be_run_126
     _, err, status = sonde("run", "--", "no-such-command-here")
@@ -167,7 +172,8 @@ class RunCliTest < Minitest::Test
 
   def test_wrong_options_name_what_is_allowed
     {
-      [] => /no command given/, %w[--rate 0 ls] => /rate: 0\.0 \(allowed: 1 to 1000/, %w[--rate x ls] => /invalid argument: --rate x/,
+      [] => /no command given/,
+      %w[--rate 0 ls] => /rate: 0\.0 \(allowed: 1 to 1000/, %w[--rate x ls] => /invalid argument: --rate x/,
       %w[--modes cpu,gpu ls] => /modes: \[:cpu, :gpu\] \(allowed: one or more of :cpu, :wall\)/,
       %w[--duration -1 ls] => /duration: -1\.0 \(allowed: more than 0/, %w[--nope ls] => /invalid option: --nope/
     }.each do |arguments, message|
@@ -177,7 +183,8 @@ class RunCliTest < Minitest::Test
       assert_match(/^usage: sonde run/, err)
     end
     _, err, status = sonde("nope")
-    assert_equal [2, "sonde: unknown command nope (there are: run, top, doctor, version, help)\n"], [status.exitstatus, err]
+    assert_equal [2, "sonde: unknown command nope (there are: run, top, doctor, version, help)\n"],
+                 [status.exitstatus, err]
   end
 
   def test_help_and_version
@@ -187,7 +194,7 @@ class RunCliTest < Minitest::Test
     assert_match(/\Asonde #{Sonde::VERSION} /, sonde("--version").first)
   end
 
-  # Signals ---------------------------------------------------------------------------------------------------------------
+  # Signals ------------------------------------------------------------------------------------------------------------
 
   COUNTER = <<~'RUBY'
     got = Queue.new
@@ -218,7 +225,8 @@ class RunCliTest < Minitest::Test
   def test_ctrl_c_on_a_terminal_reaches_the_program_once
     output = +""
     status = nil
-    PTY.spawn(clean_environment, RUBY, SONDE, "run", "--quiet", "-o", @file, "--", RUBY, "-e", COUNTER) do |reader, writer, pid|
+    command = [RUBY, SONDE, "run", "--quiet", "-o", @file, "--", RUBY, "-e", COUNTER]
+    PTY.spawn(clean_environment, *command) do |reader, writer, pid|
       Timeout.timeout(20) do
         output << reader.readpartial(100) until output.include?("ready")
         writer.write("\x03")
@@ -237,14 +245,15 @@ class RunCliTest < Minitest::Test
   def test_nohup_is_respected
     code = "trap('HUP', 'IGNORE'); exec(*ARGV)"
     program = "$stdout.sync = true; puts 'ready'; sleep 1; puts 'alive'"
-    IO.popen([clean_environment, RUBY, "-e", code, RUBY, SONDE, "run", "--quiet", "-o", @file, "--", RUBY, "-e", program]) do |io|
+    command = [RUBY, SONDE, "run", "--quiet", "-o", @file, "--", RUBY, "-e", program]
+    IO.popen([clean_environment, RUBY, "-e", code, *command]) do |io|
       assert_equal "ready\n", io.gets
       Process.kill("HUP", io.pid)
       assert_equal "alive\n", io.gets
     end
   end
 
-  # What is written -------------------------------------------------------------------------------------------------------
+  # What is written ----------------------------------------------------------------------------------------------------
 
   def test_a_profile_of_the_program_is_saved_and_summed_up
     need_extension
@@ -280,7 +289,8 @@ class RunCliTest < Minitest::Test
 
   def test_the_profile_is_written_however_the_program_ends
     need_extension
-    ["raise 'planned'", "exit 4", "abort 'x'", "at_exit { exit 9 }", "Process.kill(:TERM, $$); sleep 3", "Process.kill(:INT, $$); sleep 3",
+    ["raise 'planned'", "exit 4", "abort 'x'", "at_exit { exit 9 }",
+     "Process.kill(:TERM, $$); sleep 3", "Process.kill(:INT, $$); sleep 3",
      "Thread.new { exit 6 }.join", "Thread.main.raise 'x'", "throw :nowhere"].each do |code|
       FileUtils.rm_f(@file)
       _, err, = sonde("run", "-o", @file, "--", RUBY, "-e", "#{BURN}; #{code}")
@@ -322,7 +332,8 @@ class RunCliTest < Minitest::Test
 
   def test_a_forked_child_does_not_write_its_parents_profile
     need_extension
-    sonde("run", "-o", @file, "--", RUBY, "-e", "#{BURN}; Process.wait(fork { exit }); Process.daemon(true) if fork.nil?; Process.wait")
+    sonde("run", "-o", @file, "--", RUBY, "-e",
+          "#{BURN}; Process.wait(fork { exit }); Process.daemon(true) if fork.nil?; Process.wait")
     assert_operator PprofDecoder.read(@file).total("cpu-time"), :<, 700_000_000
   end
 
@@ -339,7 +350,8 @@ class RunCliTest < Minitest::Test
     assert_in_delta 0.7, PprofDecoder.read(@file).duration_nanos / 1e9, 0.4
     FileUtils.rm_f(@file)
     _, err, status = sonde("run", "--delay", "30", "-o", @file, "--", RUBY, "-e", "exit 4")
-    assert_equal [4, "sonde: nothing was profiled: the program ended before the delay of 30.0 s was over\n"], [status.exitstatus, err]
+    assert_equal [4, "sonde: nothing was profiled: the program ended before the delay of 30.0 s was over\n"],
+                 [status.exitstatus, err]
     refute File.exist?(@file)
   end
 
@@ -382,7 +394,8 @@ class RunCliTest < Minitest::Test
     assert_includes names(@file), "Object#burn"
   end
 
-  # sonde top and doctor --------------------------------------------------------------------------------------------------
+  # sonde top and doctor
+  # --------------------------------------------------------------------------------------------------
 
   def test_top_shows_the_hottest_methods
     need_extension
@@ -432,8 +445,8 @@ class RunCliTest < Minitest::Test
     end
   end
 
-  # Runs code below `sonde run`, in a process group of their own; when it has said "ready" the block gets the number of the
-  # sonde process.
+  # Runs code below `sonde run`, in a process group of their own; when it has said "ready" the block gets the number of
+  # the sonde process.
   def with_program(code)
     arguments = [clean_environment, RUBY, SONDE, "run", "--quiet", "-o", @file, "--", RUBY, "-e", code]
     reader, writer = IO.pipe

@@ -9,7 +9,8 @@ class StressTest < Minitest::Test
   include TestHelper
 
   def run_support(script, *arguments)
-    out, status = Open3.capture2e(RbConfig.ruby, "-w", "-Ilib", "test/support/#{script}", *arguments, chdir: ROOT, stdin_data: "")
+    command = [RbConfig.ruby, "-w", "-Ilib", "test/support/#{script}", *arguments]
+    out, status = Open3.capture2e(*command, chdir: ROOT, stdin_data: "")
     assert status.success?, "#{script} #{arguments.join(" ")}: #{status}\n#{out}"
     out
   end

@@ -97,7 +97,8 @@ class LoaderTest < Minitest::Test
   def library(name, source, *flags)
     path = File.join(@directory, "#{name}.so")
     File.write(File.join(@directory, "#{name}.c"), source)
-    output, status = Open3.capture2e(*@compiler.split, "-shared", "-fPIC", "-o", path, File.join(@directory, "#{name}.c"), *flags)
+    source = File.join(@directory, "#{name}.c")
+    output, status = Open3.capture2e(*@compiler.split, "-shared", "-fPIC", "-o", path, source, *flags)
     assert status.success?, output
     path
   end

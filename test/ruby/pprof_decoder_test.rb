@@ -65,7 +65,8 @@ class PprofDecoderTest < Minitest::Test
     profile = PprofDecoder.decode(example)
     assert_equal [%w[cpu-samples count], %w[cpu-time nanoseconds]], profile.sample_types.map(&:to_a)
     assert_equal({ "cpu-samples" => 4, "cpu-time" => 40_000_000 }, profile.totals)
-    assert_equal [["Foo#bar", "/app/a.rb", 12, 10], ["<main>", "/app/a.rb", 20, 0]], profile.samples[0].frames.map(&:to_a)
+    assert_equal [["Foo#bar", "/app/a.rb", 12, 10], ["<main>", "/app/a.rb", 20, 0]],
+                 profile.samples[0].frames.map(&:to_a)
     assert_equal({ "thread id" => "7 (8)", "local root span id" => 1234 }, profile.samples[0].labels)
     assert_equal [1_700_000_000_000_000_000, 60_000_000_000], [profile.time_nanos, profile.duration_nanos]
     assert_equal [%w[cpu-time nanoseconds], 10_000_000, "cpu-time"],
@@ -90,7 +91,8 @@ class PprofDecoderTest < Minitest::Test
   end
 
   def test_fields_may_come_in_any_order
-    assert_equal PprofDecoder.decode(build), PprofDecoder.decode(PARTS.keys.reverse.map { |k| PARTS[k].call(self) }.join)
+    reversed = PARTS.keys.reverse.map { |key| PARTS[key].call(self) }.join
+    assert_equal PprofDecoder.decode(build), PprofDecoder.decode(reversed)
   end
 
   def test_refuses_every_cut_of_the_example
@@ -132,7 +134,8 @@ class PprofDecoderTest < Minitest::Test
     refused(/empty string more than once/, strings: PARTS[:strings].call(self) + field(6, ""))
     refused(/demangle/, functions: field(5, field(1, 1) + field(2, 3) + field(3, 3)))
     refused(/default sample type/, rest: field(14, 3))
-    refused(/two sample types/, types: PARTS[:types].call(self) * 2, samples: field(2, field(1, 1) + field(2, "\x07\x07")))
+    refused(/two sample types/, types: PARTS[:types].call(self) * 2,
+                                samples: field(2, field(1, 1) + field(2, "\x07\x07")))
     label = field(3, field(1, 1) + field(3, 5))
     refused(/two labels/, samples: field(2, field(1, 1) + field(2, 7) + label * 2))
     refused(/has no value/, samples: field(2, field(1, 1) + field(2, 7) + field(3, field(1, 1))))

@@ -37,7 +37,8 @@ class ProfileTest < Minitest::Test
   end
 
   def test_top_refuses_wrong_options
-    assert_match(/wrong option by: "x" \(allowed: cpu-time, /, assert_raises(ArgumentError) { @profile.top(by: "x") }.message)
+    error = assert_raises(ArgumentError) { @profile.top(by: "x") }
+    assert_match(/wrong option by: "x" \(allowed: cpu-time, /, error.message)
     assert_match(/wrong option limit: 0/, assert_raises(ArgumentError) { @profile.top(limit: 0) }.message)
   end
 

@@ -2,7 +2,8 @@
 
 # Many processes that end while they are being profiled, at a random moment and in different ways:
 #   ruby test/support/exits.rb [COUNT [SEED]]
-# Each must end in time, with the status that it would have without Sonde, and without a word on stderr that is not its own.
+# Each must end in time, with the status that it would have without Sonde, and without a word on stderr that is not its
+# own.
 require "rbconfig"
 require "tmpdir"
 
@@ -93,4 +94,6 @@ class Exits
   end
 end
 
-exit(Exits.new(Integer(ARGV[0] || 500), Integer(ARGV[1] || Random.new_seed % 100_000)).run ? 0 : 1) if $PROGRAM_NAME == __FILE__
+if $PROGRAM_NAME == __FILE__
+  exit(Exits.new(Integer(ARGV[0] || 500), Integer(ARGV[1] || Random.new_seed % 100_000)).run ? 0 : 1)
+end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Stands in for the engine in tests of what the Ruby layer does with it: it remembers every window, can fail, and can be slow.
+# Stands in for the engine in tests of what the Ruby layer does with it: it remembers every window, can fail, and can be
+# slow.
 class FakeEngine
   Profile = Struct.new(:number)
 

@@ -19,7 +19,8 @@ class Stress
     end
 
     def allocate(random)
-      Array.new(random.rand(2000)) { |i| "#{i}#{random.rand(1000)}" }.sort.group_by(&:size).map { |k, v| [k, v.join] }.to_h
+      words = Array.new(random.rand(2000)) { |i| "#{i}#{random.rand(1000)}" }
+      words.sort.group_by(&:size).map { |size, list| [size, list.join] }.to_h
     end
 
     def compress(random)
@@ -154,7 +155,8 @@ class Stress
 
   def start_and_stop(random)
     modes = [%i[cpu wall], %i[cpu], %i[wall]].sample(random: random)
-    Sonde.start(modes: modes, rate: [10, 100, 1000].sample(random: random), max_frames: [10, 2000].sample(random: random))
+    Sonde.start(modes: modes, rate: [10, 100, 1000].sample(random: random),
+                max_frames: [10, 2000].sample(random: random))
     sleep(random.rand / 5)
     if random.rand(3).zero?
       check(Sonde.flush)

@@ -4,11 +4,11 @@ module Sonde
   module CLI
     # A program run in our place: our standard streams, our signals, and in the end our exit status are its own.
     #
-    # Signals. Those that are meant for the program reach us as well, or only us: a terminal (or `kill` with a negative number)
-    # sends to the whole process group, so the program has got the signal already; `kill` with our number sends to us alone, so
-    # we must pass it on. Passing on what it already has would be a second Ctrl-C, which many programs take as "stop at once".
-    # To tell the two apart there is a witness: another process of our group, which ignores nothing and does nothing. If it has
-    # got the signal too (it is dead, or about to be), the group has.
+    # Signals. Those that are meant for the program reach us as well, or only us: a terminal (or `kill` with a negative
+    # number) sends to the whole process group, so the program has got the signal already; `kill` with our number sends
+    # to us alone, so we must pass it on. Passing on what it already has would be a second Ctrl-C, which many programs
+    # take as "stop at once". To tell the two apart there is a witness: another process of our group, which ignores
+    # nothing and does nothing. If it has got the signal too (it is dead, or about to be), the group has.
     class Child
       SIGNALS = %w[INT TERM HUP QUIT USR1 USR2 ALRM].freeze
 
@@ -35,8 +35,8 @@ module Sonde
         @witness&.dismiss
       end
 
-      # Ends this process as the program ended: with its status, or by the signal that ended it. Answers the status where that
-      # cannot be done.
+      # Ends this process as the program ended: with its status, or by the signal that ended it. Answers the status
+      # where that cannot be done.
       def self.end_like(status)
         return status.exitstatus unless status.signaled?
 

@@ -4,8 +4,8 @@ require "optparse"
 
 module Sonde
   module CLI
-    # What all commands share. A command has `usage` (one line), `define(parser)` for its options, and `call(arguments)`,
-    # which answers the exit status.
+    # What all commands share. A command has `usage` (one line), `define(parser)` for its options, and
+    # `call(arguments)`, which answers the exit status.
     class Command
       attr_reader :out, :err
 
@@ -29,8 +29,8 @@ module Sonde
 
       private
 
-      # Answers what is left when the options are taken away. Options come first: what follows belongs to a program, or is
-      # a file.
+      # Answers what is left when the options are taken away. Options come first: what follows belongs to a program, or
+      # is a file.
       def parse(arguments)
         parser.order(arguments)
       end

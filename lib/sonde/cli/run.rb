@@ -10,8 +10,8 @@ module Sonde
     # sonde run COMMAND...: runs a program, profiles every Ruby process in it, and saves one file.
     #
     #  1. Check the options and whether the file can be written, before anything runs.
-    #  2. Run the program, with RUBYOPT and SONDE_RUN_* in its environment (RunDirectory); each Ruby process below writes its
-    #     profile into a private directory at its end (run/recording.rb).
+    #  2. Run the program, with RUBYOPT and SONDE_RUN_* in its environment (RunDirectory); each Ruby process below
+    #     writes its profile into a private directory at its end (run/recording.rb).
     #  3. Add those up, compress, save, and tell on stderr. Nothing ever goes to stdout: that is the program's.
     #  4. End as the program ended.
     class Run < Command
@@ -40,10 +40,16 @@ module Sonde
 
       def define(parser)
         parser.separator("\nRuns a program and profiles the Ruby processes in it.\n\nOptions:")
-        parser.on("-o", "--output FILE", "where to save (default: sonde-<command>-<pid>.pb.gz)") { |file| @options[:output] = file }
+        parser.on("-o", "--output FILE", "where to save (default: sonde-<command>-<pid>.pb.gz)") do |file|
+          @options[:output] = file
+        end
         parser.on("--rate HZ", Float, "samples each second (default: 100)") { |rate| @options[:rate] = rate }
-        parser.on("--modes LIST", Array, "what to measure (default: cpu,wall)") { |modes| @options[:modes] = modes.map(&:to_sym) }
-        parser.on("--duration S", Float, "profile so many seconds only; the program goes on") { |s| @options[:duration] = s }
+        parser.on("--modes LIST", Array, "what to measure (default: cpu,wall)") do |modes|
+          @options[:modes] = modes.map(&:to_sym)
+        end
+        parser.on("--duration S", Float, "profile so many seconds only; the program goes on") do |s|
+          @options[:duration] = s
+        end
         parser.on("--delay S", Float, "begin so many seconds after the program") { |s| @options[:delay] = s }
         parser.on("--quiet", "say nothing at the end") { @options[:quiet] = true }
       end
@@ -89,7 +95,8 @@ module Sonde
       end
 
       def run_program(directory, configuration, command)
-        environment = directory.environment(configuration.modes, configuration.rate, @options[:delay] || 0, @options[:duration] || 0)
+        environment = directory.environment(configuration.modes, configuration.rate, @options[:delay] || 0,
+                                            @options[:duration] || 0)
         Child.new.run(environment, command)
       rescue Errno::ENOENT => e
         raise Failure.new("cannot run #{command.first}: #{reason_of(e)}", NOT_FOUND)
@@ -113,7 +120,9 @@ module Sonde
         reasons = directory.reasons
         return "nothing was profiled: #{reasons.join("; ")}" unless reasons.empty?
         return "nothing was profiled: #{Native.reason}" unless Sonde.supported?
-        return "nothing was profiled: SIG#{Signal.signame(status.termsig)} ended the program at once" if status.signaled?
+        if status.signaled?
+          return "nothing was profiled: SIG#{Signal.signame(status.termsig)} ended the program at once"
+        end
 
         "nothing was profiled: no Ruby process wrote a profile (one that ends with exec or exit! writes none)"
       end
@@ -122,7 +131,9 @@ module Sonde
       def add_up(parts)
         return Profile.from_pprof(parts.first.bytes) if parts.size == 1
 
-        parts.reduce(Profile.blank) { |sum, part| sum.merge(Profile.from_pprof(part.bytes), { "pid" => part.pid.to_s }) }
+        parts.reduce(Profile.blank) do |sum, part|
+          sum.merge(Profile.from_pprof(part.bytes), { "pid" => part.pid.to_s })
+        end
       end
 
       # Answers where the profile is; elsewhere than wished if that became impossible while the program ran.
@@ -131,7 +142,8 @@ module Sonde
         shown(output)
       rescue SystemCallError => e
         elsewhere = save_elsewhere(profile, File.basename(output))
-        complain("cannot write #{output}: #{reason_of(e)}; #{elsewhere ? "saved as #{elsewhere}" : "the profile is lost"}")
+        outcome = elsewhere ? "saved as #{elsewhere}" : "the profile is lost"
+        complain("cannot write #{output}: #{reason_of(e)}; #{outcome}")
         elsewhere
       end
 

@@ -2,8 +2,8 @@
 
 module Sonde
   module CLI
-    # The private directory into which the processes below `sonde run` write (see run/recording.rb), and the way in which they
-    # learn of it: their environment.
+    # The private directory into which the processes below `sonde run` write (see run/recording.rb), and the way in
+    # which they learn of it: their environment.
     class RunDirectory
       BOOT = File.expand_path("../run/boot.rb", __dir__)
 
@@ -80,12 +80,13 @@ module Sonde
         BOOT.match?(/\s/) ? stub_path : BOOT
       end
 
-      # So where the gem's own path has a space, a file elsewhere loads it. It stays there: processes that outlive the program
-      # have it in their RUBYOPT, and every Ruby that they start would fail without it. Its name depends on what it says, so
-      # there is one for each place of the gem.
+      # So where the gem's own path has a space, a file elsewhere loads it. It stays there: processes that outlive the
+      # program have it in their RUBYOPT, and every Ruby that they start would fail without it. Its name depends on what
+      # it says, so there is one for each place of the gem.
       def stub_path
         # As ASCII, whatever letters the path has, and whatever encoding the Ruby that reads it assumes.
-        source = "boot = #{BOOT.b.dump}.dup.force_encoding(#{BOOT.encoding.name.dump})\nrequire boot if File.exist?(boot)\n"
+        source = "boot = #{BOOT.b.dump}.dup.force_encoding(#{BOOT.encoding.name.dump})\n" \
+                 "require boot if File.exist?(boot)\n"
         self.class.temporary_directories.reject { |parent| parent.match?(/\s/) }.each do |parent|
           stub = write_stub(parent, source)
           return stub if stub

@@ -49,7 +49,9 @@ module Sonde
       def type_of(profile)
         names = profile.sample_types.map(&:first)
         wanted = @options[:by]
-        raise Failure, "there is no #{wanted} in it (there is: #{names.join(", ")})" unless wanted.nil? || names.include?(wanted)
+        unless wanted.nil? || names.include?(wanted)
+          raise Failure, "there is no #{wanted} in it (there is: #{names.join(", ")})"
+        end
 
         wanted || (names.include?("cpu-time") ? "cpu-time" : names.first)
       end
@@ -59,7 +61,8 @@ module Sonde
 
         table = Table.new(profile)
         totals = profile.totals.map { |name, value| "#{name} #{table.value(value, name)}" }
-        out.puts "#{profile.start.strftime("%Y-%m-%d %H:%M:%S")}, #{format("%.2f", profile.duration)} s: #{totals.join(", ")}"
+        began = profile.start.strftime("%Y-%m-%d %H:%M:%S")
+        out.puts "#{began}, #{format("%.2f", profile.duration)} s: #{totals.join(", ")}"
         out.puts(*table.render(type, limit: @options.fetch(:limit, 30), cumulative: @options.fetch(:cumulative, false)))
       end
     end

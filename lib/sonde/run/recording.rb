@@ -10,8 +10,8 @@ module Sonde
     # The profile of one process below `sonde run`, from its first instant to its last.
     #
     #  1. At boot: open a window (or start a thread that does, for --delay and --duration).
-    #  2. At exit: close it, and write the bytes into the directory that `sonde run` made, as <pid>-<instant>.pb. They are not
-    #     compressed: `sonde run` reads them, so that this process needs no zlib.
+    #  2. At exit: close it, and write the bytes into the directory that `sonde run` made, as <pid>-<instant>.pb. They
+    #     are not compressed: `sonde run` reads them, so that this process needs no zlib.
     #  3. Where that is impossible: write one sentence there, <pid>-<instant>.reason.
     #
     # It never prints and never raises. A forked child inherits the at_exit block but not the profile: it does nothing.
@@ -21,7 +21,8 @@ module Sonde
       Process = ::Process
       Thread = ::Thread
 
-      # During the few milliseconds of writing at the very end, these must not end the process. They are sent again after it.
+      # During the few milliseconds of writing at the very end, these must not end the process. They are sent again
+      # after it.
       HELD_SIGNALS = %w[INT TERM HUP].freeze
 
       @recording = nil
@@ -127,7 +128,8 @@ module Sonde
       # Nobody ever sees half a file.
       def write(kind, bytes)
         path = "#{@directory}/#{@name}.#{kind}"
-        File.open("#{path}.part", File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600) { |file| file.write(bytes) }
+        mode = File::WRONLY | File::CREAT | File::TRUNC | File::BINARY
+        File.open("#{path}.part", mode, 0o600) { |file| file.write(bytes) }
         File.rename("#{path}.part", path)
       end
     end

@@ -14,8 +14,8 @@ module Accuracy
       ledger.add(:wall, Accuracy.now - began)
     end
 
-    # Time that the kernel made this thread wait for a CPU, since its birth. On a busy machine that is much; it may fall into
-    # a GVL wait or not.
+    # Time that the kernel made this thread wait for a CPU, since its birth. On a busy machine that is much; it may fall
+    # into a GVL wait or not.
     def queued_for_a_cpu
       File.read("/proc/thread-self/schedstat").split[1].to_i
     end
@@ -51,8 +51,9 @@ module Accuracy
       list << Exact.new(name: "GVL wait of thread #{number}", within: 0.03,
                         truth: Bracket.new(idle - truth[:queued], idle + truth[:birth]),
                         seen: profile.total("gvl-wait-time", &mine))
-      more = profile.samples.select(&mine).map { |sample| sample.values["gvl-wait-time"] - sample.values["wall-time"] }.max
-      list << Fact.new(name: "wall contains GVL wait #{number}", holds: more <= 0, detail: format("%.1f ms more", more / 1e6))
+      more = profile.samples.select(&mine).map { |s| s.values["gvl-wait-time"] - s.values["wall-time"] }.max
+      list << Fact.new(name: "wall contains GVL wait #{number}", holds: more <= 0,
+                       detail: format("%.1f ms more", more / 1e6))
     end
   end
 end

@@ -60,7 +60,8 @@ module Accuracy
       # `collecting` does nothing but GC, so the truth lies between the VM's count and the clocks around it.
       [Exact.new(name: "GC time", truth: Bracket.new(truth[:vm], truth[:wall]), within: 0.05, seen: seen),
        Exact.new(name: "GC under collecting", truth: seen, within: 0.01, seen: profile.total("gc-time", &collecting)),
-       Exact.new(name: "GC frames' CPU", truth: Bracket.new(truth[:vm], truth[:cpu]), within: 0.1, seen: profile.total("cpu-time", &in_gc)),
+       Exact.new(name: "GC frames' CPU", truth: Bracket.new(truth[:vm], truth[:cpu]), within: 0.1,
+                  seen: profile.total("cpu-time", &in_gc)),
        Fact.new(name: "no GC under quiet", holds: profile.total("gc-time", &within("Garbage#quiet")).zero?,
                 detail: "#{live} strings alive")]
     end

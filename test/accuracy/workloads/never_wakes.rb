@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Accuracy
-  # Threads that were blocked before the profile began and wake after its end. Nothing ever happens in them, so a profiler
-  # that waits for an event has nothing to say about them.
+  # Threads that were blocked before the profile began and wake after its end. Nothing ever happens in them, so a
+  # profiler that waits for an event has nothing to say about them.
   class NeverWakes < Workload
     describe "threads that never wake"
     LEAVES = { "sleep" => /Kernel#sleep\z/, "pop" => /Queue#pop\z/, "select" => /IO\.select|select\z/ }.freeze

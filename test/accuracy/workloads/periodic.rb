@@ -46,8 +46,8 @@ module Accuracy
       window = Accuracy.window { drive(seconds, ledger, self.class::PERIOD_MS) }
       in_a_phase = ->(sample) { sample.frames.any? { |frame| method_of(frame).match?(/\APeriodic#phase_[a-d]\z/) } }
       PHASES.map do |phase|
-        share(phase.to_s.tr("_", " "), window.profile, part: within("Periodic##{phase}"), whole: in_a_phase, spread: 2.0,
-                                                       truth: ledger[phase], of: ledger.total(*PHASES))
+        share(phase.to_s.tr("_", " "), window.profile, part: within("Periodic##{phase}"), whole: in_a_phase,
+              truth: ledger[phase], of: ledger.total(*PHASES), spread: 2.0)
       end
     end
   end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Accuracy
-  # The shape of a lightly loaded Puma or Sidekiq: four threads that work about 2 ms (two methods, 70/30) and then wait on
-  # a queue. Profilers that read CPU clocks at wall ticks book most of it to the waiting call.
+  # The shape of a lightly loaded Puma or Sidekiq: four threads that work about 2 ms (two methods, 70/30) and then wait
+  # on a queue. Profilers that read CPU clocks at wall ticks book most of it to the waiting call.
   class Pool < Workload
     describe "pool of four threads, 2 ms jobs, waiting on a queue"
     THREADS = 4
@@ -62,10 +62,12 @@ module Accuracy
         share("job, #{part} method", profile, part: within("Pool##{part}"), whole: within("Pool#job"), spread: 2.0,
                                               truth: truth[part], of: truth.total(:heavy, :light))
       end
-      shares << SampledLimit.new(name: "CPU booked to the wait", below: 0.02, truth_part: other, truth_whole: truth[:all],
-                                 seen_part: wait_cpu, seen_whole: profile.total("cpu-time", &pool), spread: 2.0,
+      shares << SampledLimit.new(name: "CPU booked to the wait", below: 0.02, spread: 2.0, truth_part: other,
+                                 truth_whole: truth[:all], seen_part: wait_cpu,
+                                 seen_whole: profile.total("cpu-time", &pool),
                                  samples: profile.total("cpu-samples", &pool))
-      shares << Exact.new(name: "CPU of the pool", truth: truth[:all], within: 0.01, seen: profile.total("cpu-time", &pool))
+      shares << Exact.new(name: "CPU of the pool", truth: truth[:all], within: 0.01,
+                          seen: profile.total("cpu-time", &pool))
     end
   end
 end

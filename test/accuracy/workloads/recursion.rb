@@ -53,7 +53,8 @@ module Accuracy
       depths = samples.map { |sample| count(sample, "Recursion#down") }.uniq
       [Fact.new(name: "the root is kept", holds: samples.any? && samples.all? { |s| count(s, "Recursion#top") == 1 }),
        Fact.new(name: "all levels are kept", holds: depths == [self.class::DEPTH + 1], detail: depths.join(", ")),
-       Fact.new(name: "nothing is omitted", holds: samples.none? { |s| s.frames.any? { |f| f.name.include?("omitted") } })]
+       Fact.new(name: "nothing is omitted",
+                holds: samples.none? { |s| s.frames.any? { |f| f.name.include?("omitted") } })]
     end
 
     def count(sample, method)

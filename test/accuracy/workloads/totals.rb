@@ -37,7 +37,8 @@ module Accuracy
                         seen: profile.total("wall-time", &main_thread(profile)))]
       # These live from the start of drive to its end, nearly.
       %w[busy zlib naps sleep].each do |name|
-        list << Exact.new(name: "wall of #{name}", within: 0.005, seen: profile.total("wall-time", &in_thread("total #{name}")),
+        list << Exact.new(name: "wall of #{name}", within: 0.005,
+                          seen: profile.total("wall-time", &in_thread("total #{name}")),
                           truth: Bracket.new((seconds * 1e9).to_i, window.wall.outside))
       end
       list
@@ -47,7 +48,8 @@ module Accuracy
 
     # Whatever its name is, this is the thread whose stacks have drive but no thread block in them.
     def main_thread(profile)
-      id = profile.samples.find { |s| s.frames.any? { |f| f.name.match?(/Totals#measure/) } }&.labels&.fetch("thread id")
+      sample = profile.samples.find { |s| s.frames.any? { |f| f.name.match?(/Totals#measure/) } }
+      id = sample&.labels&.fetch("thread id")
       raise "no sample of the main thread" unless id
 
       ->(sample) { sample.labels["thread id"] == id }
