@@ -72,6 +72,7 @@ typedef struct job {
   char error[120];
   const char *extra[64];
   uint32_t extra_count;
+  VALUE kept; /* Array of the Strings in extra */
   uint32_t type, limit, count;
   sn_top_order order;
   sn_top_entry *entries;
@@ -130,7 +131,12 @@ static VALUE profile_read(int argc, VALUE *argv, VALUE class) {
   VALUE bytes, limit;
   rb_scan_args(argc, argv, "11", &bytes, &limit);
   SN_EXPECT_TYPE(bytes, T_STRING);
-  size_t memory_limit = NIL_P(limit) ? 0 : NUM2SIZET(limit);
+  size_t memory_limit = 0;
+  if (!NIL_P(limit)) {
+    SN_EXPECT_TYPE(limit, T_FIXNUM);
+    SN_EXPECT(FIX2LONG(limit) >= 0, limit, "0 (no limit) or a number of bytes");
+    memory_limit = (size_t)FIX2LONG(limit);
+  }
   VALUE frozen = rb_str_new_frozen(bytes); /* nobody may change it while the GVL is away */
   job j = {.bytes = (const uint8_t *)RSTRING_PTR(frozen), .length = (size_t)RSTRING_LEN(frozen)};
   VALUE self = wrap_new(&j.object);
@@ -158,22 +164,26 @@ static int collect_extra(VALUE key, VALUE value, VALUE data) {
   SN_EXPECT_TYPE(key, T_STRING);
   SN_EXPECT_TYPE(value, T_STRING);
   SN_EXPECT(j->extra_count * 2 + 2 <= SN_ARRAY_LENGTH(j->extra), key, "one of at most 32 labels");
-  j->extra[j->extra_count * 2] = StringValueCStr(key);
-  j->extra[j->extra_count * 2 + 1] = StringValueCStr(value);
+  /* Copies: nobody may change them while the GVL is away. */
+  VALUE own_key = rb_str_new_frozen(key), own_value = rb_str_new_frozen(value);
+  rb_ary_push(j->kept, own_key);
+  rb_ary_push(j->kept, own_value);
+  j->extra[j->extra_count * 2] = StringValueCStr(own_key);
+  j->extra[j->extra_count * 2 + 1] = StringValueCStr(own_value);
   j->extra_count++;
   return ST_CONTINUE;
 }
 
 /* Adds another profile; labels: a Hash of Strings for its samples, or nil. Returns self. */
 static VALUE profile_merge(VALUE self, VALUE other, VALUE labels) {
-  job j = {.object = get(self), .other = get(other)};
+  job j = {.object = get(self), .other = get(other), .kept = rb_ary_new()};
   SN_EXPECT(self != other, other, "another profile");
   if (!NIL_P(labels)) {
     SN_EXPECT_TYPE(labels, T_HASH);
     rb_hash_foreach(labels, collect_extra, (VALUE)&j);
   }
   run_without_gvl(merge, &j);
-  RB_GC_GUARD(labels);
+  RB_GC_GUARD(j.kept);
   sn_check(j.status, "merging profiles");
   return self;
 }

@@ -54,12 +54,17 @@ static uint32_t columns_of_modes(VALUE modes) {
 }
 
 static sn_engine_options options_of(VALUE modes, VALUE rate, VALUE max_frames, VALUE memory_limit) {
-  sn_engine_options options = {.columns = columns_of_modes(modes), .rate = NUM2DBL(rate)};
+  sn_engine_options options = {.columns = columns_of_modes(modes)};
+  SN_EXPECT(RB_FLOAT_TYPE_P(rate) || RB_FIXNUM_P(rate), rate, "a Float or an Integer");
+  options.rate = NUM2DBL(rate);
   SN_EXPECT(options.rate >= 0.1 && options.rate <= 10000.0, rate, "between 0.1 and 10000 Hz");
-  int frames = NUM2INT(max_frames);
+  SN_EXPECT_TYPE(max_frames, T_FIXNUM);
+  long frames = FIX2LONG(max_frames);
   SN_EXPECT(frames >= 4 && frames <= SN_VM_MAX_FRAMES, max_frames, "between 4 and 16384");
   options.max_frames = (uint32_t)frames;
-  options.memory_limit = NUM2SIZET(memory_limit);
+  SN_EXPECT_TYPE(memory_limit, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(memory_limit) >= 0, memory_limit, "0 (no limit) or a number of bytes");
+  options.memory_limit = (size_t)FIX2LONG(memory_limit);
   return options;
 }
 
