@@ -5,6 +5,10 @@
 
 #include "vm_features.h"
 
+uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
+  return (uintptr_t)RTYPEDDATA_DATA(thread);
+}
+
 #if SN_VM_HAS_THREAD_FRAMES
 
 const char *sn_vm_layout_init(void) {
@@ -16,10 +20,6 @@ bool sn_vm_layout_usable(void) {
 void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
   (void)thread;
   stack->length = 0;
-}
-uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
-  (void)thread;
-  return 0;
 }
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return 0;
@@ -64,8 +64,8 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 #include <string.h>
 #include <time.h>
 
-#include "vm_layout_copy.h"
 #include "vm_layout_table.h"
+#include "vm_read.h"
 
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */
@@ -169,7 +169,7 @@ static bool names_all(const scan *s, int word) {
 /* The word that named each thread while it ran: where it is known to stand, else the only one there is. */
 static const char *find_owner(const scan *s) {
   int found = -1;
-  if (OWNER_KNOWN && names_all(s, OWNER_KNOWN / 8)) {
+  if (OWNER_KNOWN > 0 && names_all(s, OWNER_KNOWN / 8)) {
     found = OWNER_KNOWN / 8;
   } else {
     for (int i = 0; i < SCAN_WORDS; i++) {
