@@ -5,10 +5,6 @@
 
 #include "vm_features.h"
 
-uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
-  return (uintptr_t)RTYPEDDATA_DATA(thread);
-}
-
 #if SN_VM_HAS_THREAD_FRAMES
 
 const char *sn_vm_layout_init(void) {
@@ -20,6 +16,10 @@ bool sn_vm_layout_usable(void) {
 void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
   (void)thread;
   stack->length = 0;
+}
+uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
+  (void)thread;
+  return 0;
 }
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return 0;
@@ -64,8 +64,8 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 #include <string.h>
 #include <time.h>
 
+#include "vm_layout_copy.h"
 #include "vm_layout_table.h"
-#include "vm_read.h"
 
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */
