@@ -44,4 +44,7 @@
 /* 3.0: Ractors, hence more than one GVL. */
 #define SN_VM_HAS_RACTORS SN_RUBY_AT_LEAST(3, 0)
 
+/* 3.1: storage in the Ractor for extensions (3.0 declares it, but does not export it). */
+#define SN_VM_HAS_RACTOR_STORAGE SN_RUBY_AT_LEAST(3, 1)
+
 #endif

@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include "vm_features.h"
+
+#if SN_VM_HAS_RACTOR_STORAGE
+#include <ruby/ractor.h>
+#endif
 #include "vm_layout.h"
 
 static VALUE main_thread;
@@ -116,6 +120,36 @@ void sn_vm_thread_clear_data(void) {
 
 #endif
 
+#if SN_VM_HAS_RACTOR_STORAGE
+
+/* rb_thread_main would do, but for the first events of a new Ractor: that has no main thread yet, and the function
+ * crashes. */
+static rb_ractor_local_key_t main_ractor_key;
+
+static void forget(void *unused) {
+  (void)unused;
+}
+
+static void main_ractor_init(void) {
+  static const struct rb_ractor_local_storage_type type = {.mark = forget, .free = forget};
+  main_ractor_key = rb_ractor_local_storage_ptr_newkey(&type);
+  rb_ractor_local_storage_ptr_set(main_ractor_key, &main_ractor_key);
+}
+
+bool sn_vm_thread_in_main_ractor(void) {
+  return rb_ractor_local_storage_ptr(main_ractor_key) == &main_ractor_key;
+}
+
+#else
+
+static void main_ractor_init(void) {}
+
+bool sn_vm_thread_in_main_ractor(void) {
+  return rb_thread_main() == main_thread;
+}
+
+#endif
+
 const char *sn_vm_thread_init(void) {
   id_bind_call = rb_intern("bind_call");
   method_name = thread_method("name");
@@ -125,12 +159,10 @@ const char *sn_vm_thread_init(void) {
   method_list = rb_obj_method(rb_cThread, ID2SYM(rb_intern("list")));
   rb_gc_register_mark_object(method_list);
   main_thread = rb_thread_main();
+  main_ractor_init();
   return storage_init();
 }
 
-bool sn_vm_thread_in_main_ractor(void) {
-  return rb_thread_main() == main_thread;
-}
 
 void sn_vm_thread_after_fork(void) {
   main_thread = rb_thread_main();
