@@ -52,6 +52,7 @@ static void reset_state(const sn_engine_options *options) {
   for (int i = 0; i < 2; i++) e->recorder.slots[i].memory.limit = options->memory_limit;
   memset(&e->counters, 0, sizeof e->counters);
   atomic_store(&e->running, NULL);
+  atomic_store(&e->suspended_list, NULL); /* before threads are seeded: they go there */
   atomic_store(&e->tick, 0);
   e->budget = DEFAULT_BUDGET;
   e->generation++;

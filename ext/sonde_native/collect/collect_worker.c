@@ -444,7 +444,6 @@ const char *sn_worker_start(void) {
   e->worker_cpu_flushed = 0;
   atomic_store(&e->unseen, false);
   atomic_store(&e->look_asked, false);
-  atomic_store(&e->suspended_list, NULL);
   plan_instant(now);
   return sn_os_thread_start(&e->worker, "sonde", work, NULL) == 0 ? NULL : "the system refuses a thread";
 }
