@@ -51,9 +51,8 @@ module Sonde
     end
 
     def check_integer(name, value, range)
-      return if value.is_a?(Integer) && range.cover?(value)
-
-      wrong(name, value, "an Integer from #{range.first} to #{range.last}")
+      valid = value.is_a?(Integer) && range.cover?(value)
+      wrong(name, value, "an Integer from #{range.first} to #{range.last}") unless valid
       value
     end
 
