@@ -50,6 +50,10 @@ static VALUE native_status(VALUE self) {
   put(hash, "jobs", counter(&e->counters.jobs));
   put(hash, "samples", counter(&e->counters.samples));
   put(hash, "looks", counter(&e->counters.looks));
+  put(hash, "peeked", counter(&e->counters.peeked));
+  put(hash, "peek_cut", counter(&e->counters.peek_cut));
+  put(hash, "peek_added", counter(&e->counters.peek_added));
+  put(hash, "peek_gone", counter(&e->counters.peek_gone));
   put(hash, "stretched", counter(&e->counters.stretched));
   put(hash, "lateness_ns", counter(&e->counters.lateness_ns));
   put(hash, "drops", drops(e));

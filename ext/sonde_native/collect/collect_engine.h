@@ -32,8 +32,8 @@ SN_MUST_USE sn_status sn_engine_begin_profile(sn_window *window);
  * closed in any case. */
 bool sn_engine_close(sn_window *window);
 
-/* For an object that is collected: takes the window over, closes it without a flush if it is open, and frees it, or leaves
- * that to the flush that may be reading it. Contexts: gc. */
+/* For an object that is collected: takes the window over, closes it without a flush if it is open, and frees it, or
+ * leaves that to the flush that may be reading it. Contexts: gc. */
 void sn_engine_abandon(sn_window *window);
 
 bool sn_engine_running(void);

@@ -370,8 +370,8 @@ static VALUE name_all(VALUE unused) {
   return Qnil;
 }
 
-/* Ruby code may run meanwhile, and a signal handler of the program may raise: what has no name yet gets it all the same, so
- * that no window loses this flush. Answers the tag to go on with afterwards, or 0. */
+/* Ruby code may run meanwhile, and a signal handler of the program may raise: what has no name yet gets it all the
+ * same, so that no window loses this flush. Answers the tag to go on with afterwards, or 0. */
 static int name_in_any_case(void) {
   enum { TRIES = 100 };
   int raised = 0, last = 0;

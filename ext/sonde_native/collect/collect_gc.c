@@ -16,6 +16,7 @@ void sn_gc_enter(void) {
   sn_thread *t = collecting_thread();
   if (!t) return;
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_PLAIN);
+  atomic_fetch_add_explicit(&sn_the_engine.collections, 1, memory_order_relaxed);
   sn_the_engine.gc_entered = sn_clock_monotonic();
   atomic_store_explicit(&sn_the_engine.in_gc, true, memory_order_release);
 }

@@ -135,6 +135,42 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
   remember_stack(t, last_in_gc ? gc_stack : stack, weight[0] + weight[1] > 0);
 }
 
+/* How many collections have begun; up to 3.2 without their steps, which free no method that is still in use. */
+static uint64_t collections(void) {
+  if (!sn_vm_events_has_gc_hooks()) return sn_vm_events_gc_count();
+  return atomic_load_explicit(&sn_the_engine.collections, memory_order_relaxed);
+}
+
+static void correct_by_peek(const sn_thread *t, const sn_due *due) {
+  sn_engine_counters *c = &sn_the_engine.counters;
+  bool may_add = due->collections == collections();
+  sn_count(&c->peeked, 1);
+  switch (sn_vm_peek_apply(&due->top, t->vm_address, may_add, sn_the_engine.stack)) {
+    case SN_PEEK_CUT:
+      sn_count(&c->peek_cut, 1);
+      break;
+    case SN_PEEK_ADDED:
+      sn_count(&c->peek_added, 1);
+      break;
+    case SN_PEEK_GONE:
+      sn_count(&c->peek_gone, 1);
+      break;
+    case SN_PEEK_SAME:
+      break;
+  }
+}
+
+void sn_sample_note_top(sn_thread *t) {
+  sn_vm_top top;
+  if (!sn_vm_peek_usable() || !sn_vm_peek_own(t->vm_address, &top) || !sn_due_try_lock(&t->due, 1)) return;
+  if (t->due.pending && !t->due.native) {
+    t->due.top = top;
+    t->due.collections = collections();
+    t->due.has_top = true;
+  }
+  sn_due_unlock(&t->due);
+}
+
 void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   sn_due due;
   if (!take_due(t, &due)) return;
@@ -146,6 +182,7 @@ void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (store) {
     sn_stack_walk_current();
+    if (due.has_top) correct_by_peek(t, &due);
     book_plain(store, t, &due, in_gc, burned_now);
     sn_recorder_leave(&sn_the_engine.recorder, store);
     sn_count(&sn_the_engine.counters.samples, 1);

@@ -39,6 +39,9 @@ void sn_sample_book_capture(sn_raw_store *store, sn_thread *t, int64_t until, in
 typedef enum sn_serve_as { SN_SERVE_PLAIN, SN_SERVE_GC, SN_SERVE_AS_SEEN } sn_serve_as;
 void sn_sample_serve(sn_thread *t, sn_serve_as as);
 
+/* In the signal's handler, on the thread t, which holds the GVL: notes its top frame. Contexts: signal. */
+void sn_sample_note_top(sn_thread *t);
+
 /* An entry for a thread that lives when the engine starts. */
 void sn_sample_seed(VALUE thread, pid_t tid, bool current);
 

@@ -24,6 +24,10 @@ typedef struct sn_engine_counters {
   _Atomic uint64_t looks;            /* first looks at new threads */
   _Atomic uint64_t contended;        /* instants that could not be noted or served because the other side was at it */
   _Atomic uint64_t probes_skipped;   /* suspended threads beyond the bound for one instant */
+  _Atomic uint64_t peeked;           /* instants at which the top frame was noted */
+  _Atomic uint64_t peek_cut;         /* of these: later frames were cut off the stack */
+  _Atomic uint64_t peek_added;       /* a C function was put back on it */
+  _Atomic uint64_t peek_gone;        /* the note was of no use */
   _Atomic uint64_t captures_lost;    /* stacks of threads off the GVL not copied: too many waited to be booked */
   _Atomic uint64_t truncated;        /* stacks deeper than max_frames */
   _Atomic uint64_t job_ns;           /* time in jobs and in events that booked something */
@@ -49,6 +53,7 @@ typedef struct sn_engine {
 
   /* written by GC hooks (with the GVL), read by the worker */
   _Atomic bool in_gc;
+  _Atomic uint64_t collections; /* how many pauses have begun */
   int64_t gc_entered;
   int64_t gc_time; /* in this slot; belongs to the GVL */
 

@@ -13,6 +13,7 @@
 
 #include "../core/base.h"
 #include "../core/raw_store.h"
+#include "../vm/vm_peek.h"
 
 typedef enum sn_thread_phase {
   SN_PHASE_NEW,       /* made, has not run yet */
@@ -28,17 +29,19 @@ typedef enum sn_thread_phase {
 typedef struct sn_due {
   _Atomic uint32_t lock;
   bool pending;
-  bool native;         /* seen off the GVL */
-  bool busy_lately;    /* it used at least a fifth of a CPU since it was noted before */
-  bool burned_at_once; /* native: its clock went on while the worker was still at this instant */
-  bool in_gc;          /* the last instant fell into a collection */
-  bool look;           /* the last instant was a first look at a new thread: a stack is wanted, no weight */
-  int64_t instant;     /* the last instant: monotonic time, */
-  int64_t cpu;         /* the thread's CPU clock a moment later, */
-  int64_t cpu_read_at; /* and when that was: reading another thread's clock can take longer than a job needs to come */
-  int64_t gap;         /* the time since the instant before it */
-  int64_t
-      confirmed[2]; /* weight of earlier instants, as far as the thread proved to burn CPU; [1]: inside a collection */
+  bool native;          /* seen off the GVL */
+  bool busy_lately;     /* it used at least a fifth of a CPU since it was noted before */
+  bool burned_at_once;  /* native: its clock went on while the worker was still at this instant */
+  bool in_gc;           /* the last instant fell into a collection */
+  bool look;            /* the last instant was a first look at a new thread: a stack is wanted, no weight */
+  int64_t instant;      /* the last instant: monotonic time, */
+  int64_t cpu;          /* the thread's CPU clock a moment later, */
+  int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
+  int64_t gap;          /* the time since the instant before it */
+  bool has_top;         /* whether the top frame at the last instant is known: */
+  sn_vm_top top;        /* it, */
+  uint64_t collections; /* and how many collections had begun by then */
+  int64_t confirmed[2]; /* weight of earlier instants, as far as CPU proved to be burned; [1]: inside a collection */
   int64_t confirmed_count[2];
 } sn_due;
 

@@ -35,8 +35,9 @@ static struct sn_capture *capture_of(const sn_thread *t) {
   return atomic_load_explicit(&t->capture, memory_order_acquire);
 }
 
-/* CPU that the worker saw the thread burn while it stood here. Of the last instant only what was known at once counts: the thread has moved
- * since, and may have burned elsewhere. The due's lock is held: it guards the capture too. */
+/* CPU that the worker saw the thread burn while it stood here. Of the last instant only what was known at once
+ * counts: the thread has moved since, and may have burned elsewhere. The due's lock is held: it guards the capture
+ * too. */
 static void take_native_weight(sn_thread *t, struct sn_capture *c) {
   sn_due *due = &t->due;
   if (!due->pending || !due->native) return;

@@ -7,6 +7,8 @@
 #include "../os/os_signal.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_layout.h"
+#include "../vm/vm_peek.h"
+#include "collect_sample.h"
 #include "collect_watch.h"
 
 enum {
@@ -52,6 +54,9 @@ typedef struct observation {
   int64_t instant, gap;
   int64_t cpu, cpu_read_at;
   bool native, in_gc, look;
+  bool has_top;
+  sn_vm_top top;
+  uint64_t collections;
   bool moved; /* native: it ran in between; only what it burned right after the earlier instant is sure to be of that */
 } observation;
 
@@ -89,6 +94,9 @@ static bool note(sn_thread *t, const observation *seen) {
     due->native = seen->native;
     due->in_gc = seen->in_gc;
     due->look = seen->look;
+    due->has_top = seen->has_top;
+    if (seen->has_top) due->top = seen->top;
+    due->collections = seen->collections;
     due->burned_at_once = false;
     due->busy_lately = busy;
     due->pending = true;
@@ -136,30 +144,43 @@ static sn_thread *holder(void) {
 /* What the signal handler compares with; written before the signal is sent. */
 static struct {
   _Atomic pid_t tid;
-  _Atomic uintptr_t address;
+  _Atomic(sn_thread *) thread;
 } asked;
 
 static void on_signal(void) {
   if (!atomic_load_explicit(&sn_the_engine.enabled, memory_order_acquire)) return;
   if (atomic_load_explicit(&asked.tid, memory_order_acquire) != sn_os_thread_id()) return;
-  sn_vm_events_job_from_handler(atomic_load_explicit(&asked.address, memory_order_acquire));
+  sn_thread *t = atomic_load_explicit(&asked.thread, memory_order_acquire);
+  if (sn_vm_layout_gvl_owner() != t->vm_address) return;
+  sn_sample_note_top(t);
+  sn_vm_events_job_from_handler(t->vm_address);
 }
 
-static void ask_for_job(const sn_thread *t) {
+static void ask_for_job(sn_thread *t) {
   if (!sn_vm_events_needs_signal()) {
     sn_vm_events_trigger_job();
     return;
   }
   if (!t) return;
   pid_t tid = atomic_load_explicit(&t->tid, memory_order_acquire);
-  atomic_store_explicit(&asked.address, t->vm_address, memory_order_release);
+  atomic_store_explicit(&asked.thread, t, memory_order_release);
   atomic_store_explicit(&asked.tid, tid, memory_order_release);
   sn_os_signal_send(tid);
 }
 
+/* Where a signal is sent, its handler does this on the thread. */
+static void peek(const sn_thread *t, observation *seen) {
+  if (sn_vm_events_needs_signal() || !sn_vm_peek_usable()) return;
+  seen->collections = atomic_load_explicit(&sn_the_engine.collections, memory_order_relaxed);
+  seen->has_top = sn_vm_peek_from_outside(t->vm_address, &seen->top);
+}
+
 static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {
-  observation seen = {.instant = instant, .gap = gap, .in_gc = in_gc()};
-  return t && read_cpu(t, &seen) && note(t, &seen);
+  observation seen = {.instant = instant, .gap = gap};
+  if (!t) return false;
+  peek(t, &seen);
+  seen.in_gc = in_gc();
+  return read_cpu(t, &seen) && note(t, &seen);
 }
 
 /* -- who burns CPU without it -------------------------------------------------------------------------------------- */
@@ -187,7 +208,7 @@ static bool observe_hot(sn_thread *t, int64_t gap, bool stands) {
   return true;
 }
 
-/* -- the same where nothing tells when a thread came back ---------------------------------------------------------------- */
+/* -- the same where nothing tells when a thread came back ---------------------------------------------------------- */
 
 static void rest(void) {
   atomic_store_explicit(&sn_the_engine.worker_rested_at, sn_clock_monotonic(), memory_order_release);
@@ -218,8 +239,8 @@ static void recheck(sn_thread **threads, observation *since, uint32_t count, boo
   }
 }
 
-/* There, only what a thread burns right after an instant is sure to belong to the stack it had at it. One that used much CPU lately
- * but none just now may be waiting for the very CPU that the worker is on: a short nap tells. */
+/* There, only what a thread burns right after an instant is sure to belong to the stack it had at it. One that used
+ * much CPU lately but none just now may be waiting for the very CPU that the worker is on: a short nap tells. */
 static void recheck_all_hot(void) {
   observation since[HOT_LIMIT];
   bool burning[HOT_LIMIT];

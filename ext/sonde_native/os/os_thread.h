@@ -27,9 +27,10 @@ void sn_os_thread_forget(sn_os_thread *thread);
 /* The kernel's id of the calling thread. */
 pid_t sn_os_thread_id(void);
 
-/* Asks for the least delay between a wake-up and running that this process may have: no timer slack; the lowest real-time
- * priority where that is permitted (few processes may), else a better nice value where that is, and a short scheduler slice
- * (Linux 6.12 and later, for everybody). For the calling thread, which must sleep nearly all the time; failures are fine. */
+/* Asks for the least delay between a wake-up and running that this process may have: no timer slack; the lowest
+ * real-time priority where that is permitted (few processes may), else a better nice value where that is, and a short
+ * scheduler slice (Linux 6.12 and later, for everybody). For the calling thread, which must sleep nearly all the
+ * time; failures are fine. */
 void sn_os_thread_be_prompt(void);
 
 /* A place to sleep until an absolute time or until woken. One sleeper. */

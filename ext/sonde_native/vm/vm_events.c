@@ -184,6 +184,10 @@ bool sn_vm_events_during_gc(void) {
   return rb_during_gc() != 0;
 }
 
+uint64_t sn_vm_events_gc_count(void) {
+  return rb_gc_count();
+}
+
 int64_t sn_vm_events_gc_total_time(void) {
   if (!SN_VM_HAS_GC_TOTAL_TIME) return -1;
   return NUM2LL(rb_method_call(0, NULL, gc_total_time));

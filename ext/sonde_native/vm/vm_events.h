@@ -52,6 +52,9 @@ void sn_vm_events_job_from_handler(uintptr_t thread_struct);
 /* Whether the collector is at work at this moment. Contexts: any thread; a plain read. */
 bool sn_vm_events_during_gc(void);
 
+/* Collections so far (without the steps of incremental ones). Contexts: any thread; a plain read. */
+uint64_t sn_vm_events_gc_count(void);
+
 /* GC.total_time in nanoseconds, or -1 where the VM keeps none. With the GVL; may raise. */
 int64_t sn_vm_events_gc_total_time(void);
 

@@ -38,6 +38,9 @@
 /* Up to 3.1 rb_profile_frames ends with a dummy frame under the main program. */
 #define SN_VM_HAS_DUMMY_FRAME (!SN_RUBY_AT_LEAST(3, 2))
 
+/* Until 4.0 the control frames tell all there is; 4.1 keeps compiled code's frames in records of its own. */
+#define SN_VM_CAN_PEEK (!SN_RUBY_AT_LEAST(4, 1))
+
 /* 3.0: C functions are in rb_profile_frames. */
 #define SN_VM_SHOWS_C_FUNCTIONS SN_RUBY_AT_LEAST(3, 0)
 

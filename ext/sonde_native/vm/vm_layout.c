@@ -17,10 +17,6 @@ void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
   (void)thread;
   stack->length = 0;
 }
-uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
-  (void)thread;
-  return 0;
-}
 uintptr_t sn_vm_layout_gvl_owner(void) {
   return 0;
 }
@@ -64,8 +60,8 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 #include <string.h>
 #include <time.h>
 
-#include "vm_layout_copy.h"
 #include "vm_layout_table.h"
+#include "vm_read.h"
 
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */

@@ -45,14 +45,14 @@ typedef struct sn_vm_position {
 
 enum { SN_VM_POSITION_BATCH = 32 };
 
-/* How the memory of a thread that does not run is read. With the GVL it cannot move and is read as it is; without, it may
- * wake up and free what we look at at any moment, so the kernel copies it. */
+/* How the memory of a thread that does not run is read. With the GVL it cannot move and is read as it is; without, it
+ * may wake up and free what we look at at any moment, so the kernel copies it. */
 typedef enum sn_vm_access { SN_VM_WITH_GVL, SN_VM_THROUGH_KERNEL } sn_vm_access;
 
 /* False when it cannot be read. Contexts: as the access says. */
 bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position);
-/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; at most one system call for all. A NULL
- * position counts as moved. Contexts: as the access says. */
+/* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; at most one system call for all. A
+ * NULL position counts as moved. Contexts: as the access says. */
 void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
                           uint32_t n, bool *unmoved);
 

@@ -1,37 +1,31 @@
 /* vm_layout_copy: copies the frames of a thread that does not run, up to Ruby 3.2.
  *
- * Without the GVL the thread may wake up in the middle: all reads go through the kernel, its position is read again at the
- * end, and what was copied is thrown away unless it is the same. What is kept is only interpreted later, with the GVL
- * (vm_layout_walk.c), after it was marked.
- * Called by the worker (through the kernel) and by jobs (with the GVL). No lock, no memory but the caller's and the stack's. */
-#define _GNU_SOURCE
-#include "vm_layout_copy.h"
-
+ * Without the GVL the thread may wake up in the middle: all reads go through the kernel, its position is read again
+ * at the end, and what was copied is thrown away unless it is the same. What is kept is only interpreted later, with
+ * the GVL (vm_layout_walk.c), after it was marked. Called by the worker (through the kernel) and by jobs (with the
+ * GVL). No lock, no memory but the caller's and the stack's. */
 #include "vm_features.h"
 
 #if !SN_VM_HAS_THREAD_FRAMES
 
 #include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "vm_layout.h"
 #include "vm_layout_table.h"
+#include "vm_read.h"
 
 static bool read_parts(sn_vm_access access, const struct iovec *to, const struct iovec *from, uint32_t n, size_t all) {
-  if (access == SN_VM_THROUGH_KERNEL) return process_vm_readv(getpid(), to, n, from, n, 0) == (ssize_t)all;
+  if (access == SN_VM_THROUGH_KERNEL) return sn_vm_read_parts(to, from, n, all);
   for (uint32_t i = 0; i < n; i++) memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
   return true;
 }
 
 static bool read_part(sn_vm_access access, uint64_t address, void *to, size_t size) {
-  struct iovec local = {.iov_base = to, .iov_len = size};
-  struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-  return address && read_parts(access, &local, &remote, 1, size);
-}
-
-bool sn_vm_read(uintptr_t address, void *to, size_t size) {
-  return read_part(SN_VM_THROUGH_KERNEL, address, to, size);
+  if (!address) return false;
+  if (access == SN_VM_THROUGH_KERNEL) return sn_vm_read(address, to, size);
+  memcpy(to, (const void *)(uintptr_t)address, size);
+  return true;
 }
 
 typedef struct stack_bounds {
@@ -49,9 +43,10 @@ static bool read_bounds(sn_vm_access access, uintptr_t thread_struct, uint64_t *
   return bounds->cfp > bounds->base && bounds->cfp < end && (end - bounds->cfp) % CFP_SIZE == 0;
 }
 
-/* A C function on top has no pc of its own: where its caller stands, and the caller's, tells one call from the next. A thread that ran and
- * came back to the same call (a worker that waits for its next job) is told by what its calls have left on the VM stack, around and
- * above the top frame's stack pointer: while it does not run, nobody writes there. */
+/* A C function on top has no pc of its own: where its caller stands, and the caller's, tells one call from the next.
+ * A thread that ran and came back to the same call (a worker that waits for its next job) is told by what its calls
+ * have left on the VM stack, around and above the top frame's stack pointer: while it does not run, nobody writes
+ * there. */
 enum { TOP_FRAMES = 3, TOP_BYTES = TOP_FRAMES * CFP_SIZE, BELOW_SP = 64, TRACE_BYTES = 768 };
 
 static uint64_t hash_words(uint64_t hash, const uint8_t *bytes, size_t length) {
@@ -226,13 +221,6 @@ bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm
   bool unmoved;
   sn_vm_layout_unmoved(access, &thread_struct, &position, 1, &unmoved);
   return unmoved && sn_vm_layout_gvl_owner() != thread_struct;
-}
-
-#else
-
-bool sn_vm_read(uintptr_t address, void *to, size_t size) {
-  (void)address, (void)to, (void)size;
-  return false;
 }
 
 #endif

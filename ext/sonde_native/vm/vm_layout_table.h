@@ -1,4 +1,4 @@
-/* vm_layout_table: offsets of the private words (LP64, little endian), for the files vm_layout*.c only. */
+/* vm_layout_table: offsets of the private words (LP64, little endian), for vm_layout*.c and vm_peek.c. */
 #ifndef SONDE_VM_LAYOUT_TABLE_H
 #define SONDE_VM_LAYOUT_TABLE_H
 
@@ -22,7 +22,9 @@ enum {
   CFP_SP = 8,
   CFP_ISEQ = 16,
   CFP_EP = 32,
-  CFP_SIZE = SN_RUBY_AT_LEAST(3, 1) ? 64 : 56,
+  CFP_SIZE = SN_RUBY_AT_LEAST(3, 3)   ? 56
+             : SN_RUBY_AT_LEAST(3, 1) ? 64
+                                      : 56,
   /* iseq and its body */
   ISEQ_BODY = 16,
   BODY_SIZE = 4,

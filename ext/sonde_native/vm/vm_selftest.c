@@ -13,17 +13,31 @@
 #include "vm_events.h"
 #include "vm_features.h"
 #include "vm_layout.h"
+#include "vm_peek.h"
 #include "vm_stack.h"
 #include "vm_thread.h"
 
 extern const char ruby_version[];
 
-typedef enum test { TEST_VERSION, TEST_CLOCKS, TEST_STACK, TEST_LAYOUT, TEST_GVL_WAIT, TEST_GC, TEST_COUNT } test;
+typedef enum test {
+  TEST_VERSION,
+  TEST_CLOCKS,
+  TEST_STACK,
+  TEST_LAYOUT,
+  TEST_PEEK,
+  TEST_GVL_WAIT,
+  TEST_GC,
+  TEST_COUNT
+} test;
 
 static const char *const names[TEST_COUNT] = {
-    [TEST_VERSION] = "Ruby version",   [TEST_CLOCKS] = "CPU clocks of threads",
-    [TEST_STACK] = "stack read back",  [TEST_LAYOUT] = "stacks of other threads",
-    [TEST_GVL_WAIT] = "GVL wait time", [TEST_GC] = "exact GC time",
+    [TEST_VERSION] = "Ruby version",
+    [TEST_CLOCKS] = "CPU clocks of threads",
+    [TEST_STACK] = "stack read back",
+    [TEST_LAYOUT] = "stacks of other threads",
+    [TEST_PEEK] = "top frame at an instant",
+    [TEST_GVL_WAIT] = "GVL wait time",
+    [TEST_GC] = "exact GC time",
 };
 static const char *reasons[TEST_COUNT];
 
@@ -83,6 +97,7 @@ const char *sn_vm_selftest_run(void) {
   reasons[TEST_CLOCKS] = check_clocks();
   reasons[TEST_LAYOUT] = check_layout();
   reasons[TEST_STACK] = check_stack();
+  reasons[TEST_PEEK] = sn_vm_peek_init();
   reasons[TEST_GVL_WAIT] = check_gvl_wait();
   reasons[TEST_GC] = check_gc();
   const test needed[] = {TEST_VERSION, TEST_CLOCKS, TEST_STACK};
