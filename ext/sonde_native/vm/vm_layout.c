@@ -5,6 +5,10 @@
 
 #include "vm_features.h"
 
+uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
+  return (uintptr_t)RTYPEDDATA_DATA(thread);
+}
+
 #if SN_VM_HAS_THREAD_FRAMES
 
 const char *sn_vm_layout_init(void) {
@@ -69,10 +73,6 @@ static bool knows_pthreads;     /* whether a thread's struct holds its pthread_t
 
 bool sn_vm_layout_usable(void) {
   return usable;
-}
-
-uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
-  return (uintptr_t)RTYPEDDATA_DATA(thread);
 }
 
 uintptr_t sn_vm_layout_gvl_owner(void) {
