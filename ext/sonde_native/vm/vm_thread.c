@@ -163,7 +163,6 @@ const char *sn_vm_thread_init(void) {
   return storage_init();
 }
 
-
 void sn_vm_thread_after_fork(void) {
   main_thread = rb_thread_main();
 }
