@@ -19,7 +19,8 @@
 sn_engine sn_the_engine;
 
 static const double DEFAULT_BUDGET = 0.01;
-static bool forked; /* in a child of a process that was profiled: what was inherited is void */
+static int64_t forked_at; /* when this process was forked, for such a child */
+static bool forked;       /* in a child of a process that was profiled: what was inherited is void */
 
 /* -- start and stop ------------------------------------------------------------------------------------------------ */
 
@@ -56,7 +57,7 @@ static void reset_state(const sn_engine_options *options) {
   atomic_store(&e->tick, 0);
   e->budget = DEFAULT_BUDGET;
   e->generation++;
-  e->slot_started = sn_clock_monotonic();
+  e->slot_started = e->born_at ? e->born_at : sn_clock_monotonic();
 }
 
 static VALUE begin_collecting(VALUE unused) {
@@ -73,7 +74,14 @@ static void stop(void) {
   sn_threads_end();
 }
 
+/* A child that is profiled from its first moment on gets all of its CPU time: its thread's clock began at zero. */
+static int64_t just_forked_at(void) {
+  const int64_t just_now = 50000000;
+  return forked && sn_clock_monotonic() - forked_at < just_now ? forked_at : 0;
+}
+
 static const char *start(const sn_engine_options *options) {
+  sn_the_engine.born_at = just_forked_at();
   if (forked) {
     forked = false;
     sn_vm_thread_after_fork();
@@ -271,6 +279,7 @@ bool sn_engine_running(void) {
 
 /* Only plain stores: other threads of the parent may have been anywhere. */
 static void after_fork_in_child(void) {
+  forked_at = sn_clock_monotonic();
   atomic_store(&sn_the_engine.enabled, false);
   sn_worker_forget();
   sn_watch_forget();
