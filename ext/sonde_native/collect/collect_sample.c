@@ -240,6 +240,10 @@ void sn_sample_seed(VALUE thread, pid_t tid, bool current) {
   if (!sn_clock_cpu_of(tid, &t->cpu_flushed)) t->cpu_flushed = 0;
   atomic_store_explicit(&t->phase, current ? SN_PHASE_RUNNING : SN_PHASE_SUSPENDED, memory_order_release);
   if (current) {
+    if (sn_the_engine.born_at) {
+      t->wall_booked = sn_the_engine.born_at;
+      t->cpu_flushed = 0;
+    }
     t->ran = true;
     atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
   } else {
