@@ -14,7 +14,8 @@
 enum {
   HOT_LIMIT = 32, /* threads that may be watched for native CPU at one time */
   NAP_NS = 100000,
-  PROBE_LIMIT = 32,       /* of the recently suspended ones looked at in one instant */
+  PROBE_LIMIT = 3,        /* of the recently suspended ones looked at in one instant */
+  WAITING_LIMIT = 256,    /* of them remembered */
   LATE_NS = 1000000,      /* an instant observed later than this counts as late */
   LOOK_MIN_NS = 300000,   /* a first look falls this long after the one before, */
   LOOK_SPAN_NS = 4200000, /* plus up to this */
@@ -30,6 +31,8 @@ static struct {
   int64_t next_look;
   sn_thread *hot[HOT_LIMIT];
   uint32_t hot_count;
+  sn_thread *waiting[WAITING_LIMIT]; /* listed, not looked at yet */
+  uint32_t waiting_count;
   uint32_t cold_cursor;
   int64_t budget_from;
   uint64_t budget_cost;
@@ -262,6 +265,10 @@ static void recheck_all_hot(void) {
   recheck(unsure, since, count, burning);
 }
 
+static void let_go(sn_thread *t) {
+  atomic_store_explicit(&t->listed, false, memory_order_release);
+}
+
 static void observe_all_hot(int64_t gap) {
   bool stands[HOT_LIMIT];
   for (uint32_t i = 0; i < me.hot_count; i++) stands[i] = true; /* events would have told */
@@ -272,7 +279,7 @@ static void observe_all_hot(int64_t gap) {
     if (observe_hot(t, gap, stands[i])) {
       me.hot[kept++] = t;
     } else {
-      atomic_store_explicit(&t->listed, false, memory_order_release);
+      let_go(t);
     }
   }
   me.hot_count = kept;
@@ -287,13 +294,36 @@ static bool begin_watching(sn_thread *t, int64_t gap) {
   return true;
 }
 
-static void observe_suspended(int64_t gap) {
+/* Takes over who gave the GVL up lately, and lets those go who have it again. */
+static void update_waiting(void) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < me.waiting_count; i++) {
+    sn_thread *t = me.waiting[i];
+    phase_of(t) == SN_PHASE_SUSPENDED ? (void)(me.waiting[kept++] = t) : let_go(t);
+  }
+  me.waiting_count = kept;
   sn_thread *t = atomic_exchange_explicit(&sn_the_engine.suspended_list, NULL, memory_order_acq_rel);
-  for (uint32_t n = 0; t; n++) {
+  while (t) {
     sn_thread *next = t->next_listed;
-    if (n >= PROBE_LIMIT) sn_count(&sn_the_engine.counters.probes_skipped, 1);
-    if (n >= PROBE_LIMIT || !begin_watching(t, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+    if (me.waiting_count < WAITING_LIMIT) {
+      me.waiting[me.waiting_count++] = t;
+    } else {
+      sn_count(&sn_the_engine.counters.probes_skipped, 1);
+      let_go(t);
+    }
     t = next;
+  }
+}
+
+/* A few of them, drawn by lot, are looked at now and stand for all; the others wait for the next instant. */
+static void observe_suspended(int64_t gap) {
+  update_waiting();
+  uint32_t all = me.waiting_count, probes = all < PROBE_LIMIT ? all : PROBE_LIMIT;
+  for (uint32_t n = 0; n < probes; n++) {
+    uint32_t drawn = (uint32_t)random_below(me.waiting_count);
+    sn_thread *t = me.waiting[drawn];
+    me.waiting[drawn] = me.waiting[--me.waiting_count];
+    if (!begin_watching(t, gap * all / probes)) let_go(t);
   }
 }
 
@@ -304,7 +334,7 @@ static void observe_one_cold(int64_t gap) {
   sn_thread *t = atomic_load_explicit(&sn_threads.entries[me.cold_cursor++ % count], memory_order_acquire);
   if (!t || phase_of(t) != SN_PHASE_SUSPENDED) return;
   if (atomic_exchange_explicit(&t->listed, true, memory_order_acq_rel)) return;
-  if (!begin_watching(t, gap)) atomic_store_explicit(&t->listed, false, memory_order_release);
+  if (!begin_watching(t, gap)) let_go(t);
 }
 
 /* -- the same without GVL events ----------------------------------------------------------------------------------- */
@@ -456,6 +486,7 @@ const char *sn_worker_start(void) {
   me.last_instant = me.next_instant = now;
   me.next_look = INT64_MAX;
   me.hot_count = 0;
+  me.waiting_count = 0;
   me.budget_from = now;
   me.budget_cost = 0;
   atomic_store(&e->counters.job_ns, 0);
