@@ -176,6 +176,14 @@ class LayersTest < Minitest::Test
     assert_empty documented - known, "lines in docs/internals/counters.md about keys that do not exist"
   end
 
+  def test_every_counter_is_in_the_status
+    counters = text("#{NATIVE}/core/counters.def").scan(/^SN_COUNTER\((\w+),/).flatten
+    refute_empty counters
+    shown = text("#{NATIVE}/binding/module_native.c")
+    # job_ns is shown as a part of own_cpu_ns.
+    assert_empty counters.reject { |name| name == "job_ns" || shown.include?("\"#{name}\"") }
+  end
+
   # In `code` or as a link: `ext/...`, `core/memory.h` (short for ext/sonde_native/core/memory.h), with * and {a,b}.
   def test_paths_in_the_documents_exist
     wrong = documents.flat_map do |document|

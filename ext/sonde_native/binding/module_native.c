@@ -28,7 +28,7 @@ static VALUE drops(const sn_engine *e) {
   put(hash, "contended", counter(&e->counters.contended));
   put(hash, "probes_skipped", counter(&e->counters.probes_skipped));
   put(hash, "captures_lost", counter(&e->counters.captures_lost));
-  put(hash, "truncated_stacks", counter(&e->counters.truncated));
+  put(hash, "truncated_stacks", counter(&e->counters.truncated_stacks));
   put(hash, "overflowed_stacks", ULL2NUM(stacks));
   put(hash, "overflowed_rows", ULL2NUM(rows));
   put(hash, "slot_busy", counter(&e->recorder.lock_failures));
@@ -59,8 +59,8 @@ static VALUE native_status(VALUE self) {
   put(hash, "drops", drops(e));
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
   put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
-  put(hash, "longest_pause_ns", counter(&e->counters.longest_job_ns));
-  put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_ns));
+  put(hash, "longest_pause_ns", counter(&e->counters.longest_pause_ns));
+  put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_pause_ns));
   put(hash, "memory_bytes", SIZET2NUM(sn_engine_memory()));
   return hash;
 }

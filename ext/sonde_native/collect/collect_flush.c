@@ -196,7 +196,7 @@ static void settle_and_flip(void) {
   e->slot_started = now;
   e->generation++;
   work.store = sn_recorder_flip(&e->recorder);
-  sn_count_max(&e->counters.longest_flush_ns, (uint64_t)(sn_clock_monotonic() - now));
+  sn_count_max(&e->counters.longest_flush_pause_ns, (uint64_t)(sn_clock_monotonic() - now));
   qsort(work.threads, work.thread_count, sizeof *work.threads, by_number);
 }
 

@@ -83,7 +83,7 @@ static int64_t ticks_since(sn_thread *t) {
 static void count_time(int64_t began) {
   uint64_t took = (uint64_t)(sn_clock_monotonic() - began);
   sn_count(&sn_the_engine.counters.job_ns, took);
-  sn_count_max(&sn_the_engine.counters.longest_job_ns, took);
+  sn_count_max(&sn_the_engine.counters.longest_pause_ns, took);
 }
 
 /* -- instants at which the thread had the GVL ---------------------------------------------------------------------- */

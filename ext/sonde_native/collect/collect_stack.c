@@ -48,7 +48,7 @@ static void fold(sn_vm_stack *s) {
   uint32_t omitted = s->length - root - leaf;
   shift(s, leaf + 1, s->length - root);
   set_frame(s, leaf, SN_FRAME_OMITTED, (int32_t)omitted);
-  sn_count(&sn_the_engine.counters.truncated, 1);
+  sn_count(&sn_the_engine.counters.truncated_stacks, 1);
 }
 
 static void push_gc_frame(sn_vm_stack *s) {

@@ -13,28 +13,11 @@
 #include "../vm/vm_stack.h"
 #include "collect_thread.h"
 
-/* Counted losses and costs; each is explained in docs/internals/counters.md. */
+/* Counted losses and costs, one by one in core/counters.def. */
 typedef struct sn_engine_counters {
-  _Atomic uint64_t instants;         /* instants at which the worker looked */
-  _Atomic uint64_t late;             /* of these, more than a millisecond late */
-  _Atomic uint64_t lateness_ns;      /* sum of all delays */
-  _Atomic uint64_t jobs;             /* jobs that ran */
-  _Atomic uint64_t samples;          /* stacks booked */
-  _Atomic uint64_t preempted;        /* instants at which the thread had the GVL but burned no CPU */
-  _Atomic uint64_t looks;            /* first looks at new threads */
-  _Atomic uint64_t contended;        /* instants that could not be noted or served because the other side was at it */
-  _Atomic uint64_t probes_skipped;   /* suspended threads beyond the bound for one instant */
-  _Atomic uint64_t peeked;           /* instants at which the top frame was noted */
-  _Atomic uint64_t peek_cut;         /* of these: later frames were cut off the stack */
-  _Atomic uint64_t peek_added;       /* a C function was put back on it */
-  _Atomic uint64_t peek_gone;        /* the note was of no use */
-  _Atomic uint64_t captures_lost;    /* stacks of threads off the GVL not copied: too many waited to be booked */
-  _Atomic uint64_t truncated;        /* stacks deeper than max_frames */
-  _Atomic uint64_t job_ns;           /* time in jobs and in events that booked something */
-  _Atomic uint64_t longest_job_ns;   /* the longest of them: the longest pause of a thread */
-  _Atomic uint64_t worker_cpu_ns;    /* CPU of the worker */
-  _Atomic uint64_t stretched;        /* times the interval was stretched to stay within the budget */
-  _Atomic uint64_t longest_flush_ns; /* the longest time a flush held the GVL in one go */
+#define SN_COUNTER(name, meaning) _Atomic uint64_t name;
+#include "../core/counters.def"
+#undef SN_COUNTER
 } sn_engine_counters;
 
 typedef struct sn_engine {
