@@ -43,6 +43,8 @@ packed, pack = timed { Zlib.gzip(bytes, level: 1) }
 
 Measure.heading("A large profile: #{STACKS} distinct stacks of depth #{DEPTH}, #{METHODS} methods")
 puts format("  sampling them (with the program itself)   %8.1f ms, %.1f MB in the slot", sampling, memory / 1e6)
-puts format("  flush: names, samples, merge              %8.1f ms, the step with the GVL at its start %.1f ms", flush, pause)
-puts format("  encode                                    %8.1f ms, %.1f MB (%d samples)", encode, bytes.bytesize / 1e6, profile.sample_count)
+puts format("  flush: names, samples, merge              %8.1f ms, the step with the GVL at its start %.1f ms", flush,
+            pause)
+puts format("  encode                                    %8.1f ms, %.1f MB (%d samples)", encode, bytes.bytesize / 1e6,
+            profile.sample_count)
 puts format("  gzip, level 1                             %8.1f ms, %.1f MB", pack, packed.bytesize / 1e6)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Work done per CPU second with Sonde and without, in alternating runs of one process, and Sonde's own account of its cost.
+# Work done per CPU second with Sonde and without, in alternating runs of one process, and Sonde's own account of its
+# cost.
 #
 #   overhead.rb [--short] [LOAD...]
 require "sonde"

@@ -38,11 +38,20 @@ class BenchmarkTest < Minitest::Test
     assert_equal 3, lines.grep(/\A  (loop|requests|queues) +\d\.\d{4} \+- \d\.\d{4} +\d+\.\d\d %\Z/).size, lines.join
   end
 
+  def test_weights
+    lines = run_program("weights.rb")
+    assert_equal 4, lines.grep(/\A  (uniform|Poisson), .* +\d+\.\d\d \+- \d\.\d\d +\d\.\d\d\Z/).size, lines.join
+  end
+
   private
 
   def benchmark(name)
-    program = File.join(ROOT, "benchmark/run.rb")
-    out, status = Open3.capture2e(clean_environment, RbConfig.ruby, program, "--short", name)
+    run_program("run.rb", name)
+  end
+
+  def run_program(file, *arguments)
+    program = File.join(ROOT, "benchmark", file)
+    out, status = Open3.capture2e(clean_environment, RbConfig.ruby, program, "--short", *arguments)
     assert status.success?, out
     out.lines
   end

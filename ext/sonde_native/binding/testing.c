@@ -1,6 +1,8 @@
-/* Sonde::Native::Testing: what the benchmarks need to see from inside; only in builds with SONDE_TESTING. Called with the GVL.
+/* Sonde::Native::Testing: what the benchmarks need to see from inside; only in builds with SONDE_TESTING. Called with
+ * the GVL.
  *
- * SONDE_TESTING stands in extconf.h, which ruby.h includes: the core, which does not know ruby.h, is built as it is released. */
+ * SONDE_TESTING stands in extconf.h, which ruby.h includes: the core, which does not know ruby.h, is built as it is
+ * released. */
 #include <ruby.h>
 
 #ifdef SONDE_TESTING
@@ -56,7 +58,7 @@ static VALUE bench_profile_frames(VALUE self, VALUE count) {
   return LL2NUM(sn_clock_monotonic() - began);
 }
 
-/* Nanoseconds that so many pairs of the clocks take which a sample cannot do without: monotonic, and the thread's CPU. */
+/* Nanoseconds that so many reads of the two clocks take which a sample cannot do without. */
 static VALUE bench_clocks(VALUE self, VALUE count) {
   (void)self;
   long times = times_of(count);
