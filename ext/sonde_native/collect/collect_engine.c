@@ -289,7 +289,7 @@ static void after_fork_in_child(void) {
     if (torn) w->profile = NULL; /* it may be half merged: left to leak */
   }
   sn_windows = NULL;
-  if (torn) sn_flush_end();
+  sn_flush_forget_others();
   forked = true;
 }
 

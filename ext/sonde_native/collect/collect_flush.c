@@ -97,18 +97,55 @@ void sn_flush_init(void) {
 
 /* -- one flush at a time ------------------------------------------------------------------------------------------- */
 
-bool sn_flush_begin(void) {
-  VALUE self = rb_thread_current();
-  while (flushing_thread != Qfalse) {
-    if (flushing_thread == self) return false;
-    rb_thread_wait_for((struct timeval){.tv_sec = 0, .tv_usec = 500});
+/* Those who wait, in the order in which they came, on their own stacks: a thread that flushes in a loop must not keep others
+ * out. */
+typedef struct waiter {
+  VALUE thread;
+  struct waiter *next;
+} waiter;
+
+static waiter *first_waiter;
+
+static bool is_my_turn(const waiter *me) {
+  if (flushing_thread != Qfalse) return false;
+  for (const waiter *w = first_waiter; w && w != me; w = w->next) {
+    if (w->thread != me->thread) return false; /* own ones: this is a signal handler that interrupted the wait */
   }
-  flushing_thread = self;
+  return true;
+}
+
+static VALUE wait_for_turn(VALUE data) {
+  while (!is_my_turn((const waiter *)data)) rb_thread_wait_for((struct timeval){.tv_sec = 0, .tv_usec = 500});
+  flushing_thread = rb_thread_current();
+  return Qtrue;
+}
+
+static VALUE stop_waiting(VALUE data) {
+  for (waiter **at = &first_waiter; *at; at = &(*at)->next) {
+    if (*at != (waiter *)data) continue;
+    *at = (*at)->next;
+    break;
+  }
+  return Qnil;
+}
+
+bool sn_flush_begin(void) {
+  waiter me = {.thread = rb_thread_current()};
+  if (flushing_thread == me.thread) return false;
+  waiter **end = &first_waiter;
+  while (*end) end = &(*end)->next;
+  *end = &me;
+  rb_ensure(wait_for_turn, (VALUE)&me, stop_waiting, (VALUE)&me);
   return true;
 }
 
 void sn_flush_end(void) {
   flushing_thread = Qfalse;
+}
+
+void sn_flush_forget_others(void) {
+  first_waiter = NULL;
+  if (sn_flush_is_of_another_thread()) flushing_thread = Qfalse;
 }
 
 bool sn_flush_is_under_way(void) {

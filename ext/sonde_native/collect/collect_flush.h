@@ -46,6 +46,8 @@ void sn_flush(void);
  * thread is inside one (a signal handler of the program that interrupted it). May raise while waiting. */
 bool sn_flush_begin(void);
 void sn_flush_end(void);
+/* In a forked child: other threads neither flush nor wait. Plain stores only. */
+void sn_flush_forget_others(void);
 /* Contexts: gvl, gc; the second also inside fork. */
 bool sn_flush_is_under_way(void);
 bool sn_flush_is_of_another_thread(void);
