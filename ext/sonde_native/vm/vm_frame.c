@@ -71,7 +71,11 @@ static VALUE label_of(VALUE frame, uint64_t aux) {
   VALUE label = sn_vm_layout_label(frame, aux);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_full_label(frame);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_label(frame);
-  return label;
+  if (RB_TYPE_P(label, T_STRING)) return label;
+  /* A method that was refined after it ran: the VM tells its class only. */
+  VALUE class_path = rb_profile_frame_classpath(frame);
+  if (!RB_TYPE_P(class_path, T_STRING)) return Qnil;
+  return rb_sprintf("%" PRIsVALUE "#(refined)", class_path);
 }
 
 static VALUE path_of(VALUE frame) {
