@@ -97,8 +97,8 @@ void sn_flush_init(void) {
 
 /* -- one flush at a time ------------------------------------------------------------------------------------------- */
 
-/* Those who wait, in the order in which they came, on their own stacks: a thread that flushes in a loop must not keep others
- * out. */
+/* Those who wait, in the order in which they came, on their own stacks: a thread that flushes in a loop must not keep
+ * others out. */
 typedef struct waiter {
   VALUE thread;
   struct waiter *next;
