@@ -4,7 +4,9 @@ require_relative "sonde/version"
 require_relative "sonde/errors"
 require_relative "sonde/native"
 require_relative "sonde/configuration"
+require_relative "sonde/fork"
 require_relative "sonde/session"
+require_relative "sonde/sessions"
 require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
@@ -23,6 +25,9 @@ require_relative "sonde/empty_profile"
 # exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible ({supported?})
 # they do nothing, and say so once.
 #
+# A forked child goes on profiling itself: whatever was running when it was forked runs in it too, and begins with
+# nothing.
+#
 # == Options of {start} and {profile}
 #
 # modes::        what to measure, an Array of :cpu and :wall (default: both)
@@ -33,6 +38,7 @@ require_relative "sonde/empty_profile"
 module Sonde
   @session = Session.new
   @warned = false
+  Fork.on(:child) { Sessions.after_fork }
 
   class << self
     # Starts profiling the whole process, until {stop}.
@@ -47,6 +53,7 @@ module Sonde
       return refuse(unsupported_reason) unless supported?
 
       begin
+        follow(@session)
         @session.start(configuration)
       rescue Error => e
         refuse("Sonde cannot profile now: #{e.message}")
@@ -69,7 +76,8 @@ module Sonde
 
     # Profiles the process while the block runs. Blocks may be nested, and may run in several threads at once: each gets
     # a profile of its own, of everything the process did in that time. If the block raises, throws or returns,
-    # profiling ends and the profile is gone.
+    # profiling ends and the profile is gone. In a child that is forked inside the block, it is of what the child did
+    # since.
     #
     # Where profiling is not possible the block runs all the same, and the profile is empty; its comment says why.
     #
@@ -109,27 +117,46 @@ module Sonde
 
     private
 
-    # Like those of Session, opening and closing cannot be interrupted by an asynchronous exception; the block can.
-    def profile_window(configuration)
-      native = nil
-      window = nil
-      problem = nil
+    def follow(session, owner = nil)
+      Fork.install
+      Sessions.add(session, owner)
+    end
+
+    # Like what a session does, what is around it cannot be interrupted by an asynchronous exception; the block can.
+    def profile_window(configuration, &block)
+      session = Session.new
+      native = problem = nil
+      begun = false
       begin
-        Session.uninterrupted { window, problem = try_open(configuration) }
-        return profile_nothing(problem) { yield } if problem
+        Session.uninterrupted { begun = (problem = try_start(session, configuration)).nil? }
+        return profile_nothing(problem, &block) if problem
 
         yield
       ensure
-        Session.uninterrupted { native = window.close } if window
+        Session.uninterrupted { native = end_block(session) } if begun
       end
-      Profile.new(native)
+      Profile.new(native || empty("the child could not be profiled after the fork"))
     end
 
-    def try_open(configuration)
-      [Session.open_window(configuration), nil]
+    # Answers what went wrong.
+    def try_start(session, configuration)
+      follow(session, Thread.current)
+      session.start(configuration)
+      nil
     rescue Error => e
+      Sessions.remove(session)
       refuse("Sonde cannot profile now: #{e.message}")
-      [nil, e.message]
+      e.message
+    end
+
+    def end_block(session)
+      session.stop
+    ensure
+      Sessions.remove(session)
+    end
+
+    def empty(reason)
+      EmptyProfile.new(Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond), 0, reason)
     end
 
     def profile_nothing(reason)

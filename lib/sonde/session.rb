@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Sonde
-  # The one profile of the process that Sonde.start and Sonde.stop are about.
+  # One profile from its start to its stop: that of Sonde.start and Sonde.stop, or that of a Sonde.profile block.
   #
   # Any thread may call any method at any time, a signal handler too. So there is no Mutex here: locking one raises in a
   # handler, and a handler that interrupts its owner would wait for ever. Instead:
@@ -11,6 +11,9 @@ module Sonde
   #    else is just starting.
   # An asynchronous exception (Thread#raise, Thread#kill, Timeout) waits until a call is done, so that it can neither
   # leave a window open nor lose a profile.
+  #
+  # In a forked child the engine has closed the window: what it holds is the parent's. The child goes on with a window
+  # of its own ({after_fork}), with the same options, so that its profile is of what it did since the fork.
   class Session
     NEVER = { Object => :never }.freeze
     private_constant :NEVER
@@ -19,6 +22,7 @@ module Sonde
     def initialize(engine = Native)
       @engine = engine
       @window = nil
+      @configuration = nil # of what should run
       @token = [:start]
     end
 
@@ -30,6 +34,7 @@ module Sonde
           next false if token.nil? || running?
 
           @window = Session.open_window(configuration, @engine)
+          @configuration = configuration
           true
         ensure
           @token.push(token) if token
@@ -41,8 +46,14 @@ module Sonde
     def stop
       uninterrupted do
         window = @window
+        configuration = @configuration
+        @configuration = nil # from now on a child of another thread's does not go on either
         profile = window&.close
-        @window = nil if profile && @window.equal?(window)
+        if profile
+          @window = nil if @window.equal?(window)
+        elsif running?
+          @configuration = configuration # refused: this is a signal handler in the middle of a flush
+        end
         profile
       end
     end
@@ -58,6 +69,17 @@ module Sonde
     def running?
       window = @window
       !window.nil? && !window.closed?
+    end
+
+    # In a forked child, before anything else there. Where no window can be opened, the child goes on without.
+    def after_fork
+      @token = [:start] # a thread of the parent's may have had it
+      return if @configuration.nil?
+
+      @window = nil
+      @window = Session.open_window(@configuration, @engine)
+    rescue Error
+      @configuration = nil
     end
 
     def self.open_window(configuration, engine = Native)

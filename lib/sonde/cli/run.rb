@@ -2,6 +2,7 @@
 
 require_relative "command"
 require_relative "child"
+require_relative "gathering"
 require_relative "run_directory"
 require_relative "../atomic_file"
 
@@ -13,10 +14,11 @@ module Sonde
     #  2. Run the program, with RUBYOPT and SONDE_RUN_* in its environment (RunDirectory); each Ruby process below
     #     writes its profile into a private directory at its end (run/recording.rb).
     #  3. Add those up, compress, save, and tell on stderr. Nothing ever goes to stdout: that is the program's.
-    #  4. End as the program ended.
+    #  4. End as the program ended. Children that go on running are not waited for.
     class Run < Command
       NOT_FOUND = 127
       NOT_EXECUTABLE = 126
+      NAMES_AT_MOST = 5 # of processes without a profile
 
       def usage
         "run [-o FILE] [--rate HZ] [--modes cpu,wall] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
@@ -27,9 +29,12 @@ module Sonde
         configuration = configuration_of_options
         output = choose_output(command.first)
         directory = RunDirectory.new([File.dirname(output), Dir.pwd])
+        gathering = Gathering.new(directory)
         begin
+          gathering.begin
           status = run_program(directory, configuration, command)
-          conclude(directory, output, status)
+          directory.wait_for_stragglers
+          conclude(directory, gathering, output, status)
         ensure
           directory.remove
         end
@@ -105,15 +110,28 @@ module Sonde
       end
 
       # Nothing that goes wrong here may hide the program's own status.
-      def conclude(directory, output, status)
-        parts = directory.parts
-        return say(nothing_profiled(directory, status)) if parts.empty?
+      def conclude(directory, gathering, output, status)
+        profile = gathering.finish
+        return say(nothing_profiled(directory, status)) if profile.nil?
 
-        profile = add_up(parts)
         path = save(profile, output)
-        report(profile, path, parts.size) unless @options[:quiet] || path.nil?
+        report(profile, path, gathering.processes) unless @options[:quiet] || path.nil?
+        unfinished(directory.unfinished)
+        say("#{gathering.damaged} profiles are damaged, and left out") if gathering.damaged.positive?
       rescue Error, SystemCallError => e
         complain("the profile is lost: #{e.message}")
+      end
+
+      def unfinished(processes)
+        living, dead = processes.partition(&:living?)
+        name_some(dead) { |process| "#{process} ended without a profile: killed?" }
+        name_some(living) { |process| "#{process} goes on; it is not in the profile" }
+      end
+
+      def name_some(processes, &sentence)
+        processes.first(NAMES_AT_MOST).each { |process| say(sentence.call(process)) }
+        more = processes.size - NAMES_AT_MOST
+        say("and #{more} more") if more.positive?
       end
 
       def nothing_profiled(directory, status)
@@ -124,16 +142,8 @@ module Sonde
           return "nothing was profiled: SIG#{Signal.signame(status.termsig)} ended the program at once"
         end
 
-        "nothing was profiled: no Ruby process wrote a profile (one that ends with exec or exit! writes none)"
-      end
-
-      # One process: its profile as it is. Several: each sample is marked with its process.
-      def add_up(parts)
-        return Profile.from_pprof(parts.first.bytes) if parts.size == 1
-
-        parts.reduce(Profile.blank) do |sum, part|
-          sum.merge(Profile.from_pprof(part.bytes), { "pid" => part.pid.to_s })
-        end
+        ["nothing was profiled: no Ruby process wrote a profile",
+         *directory.unfinished.first(NAMES_AT_MOST).map { |process| "#{process} did not" }].join("; ")
       end
 
       # Answers where the profile is; elsewhere than wished if that became impossible while the program ran.

@@ -2,15 +2,37 @@
 
 module Sonde
   module CLI
-    # The private directory into which the processes below `sonde run` write (see run/recording.rb), and the way in
-    # which they learn of it: their environment.
+    # The private directory into which the processes below `sonde run` write (see run/part.rb), and the way in which
+    # they learn of it: their environment.
     class RunDirectory
       BOOT = File.expand_path("../run/boot.rb", __dir__)
+      PATIENCE = 0.3
 
       # One finished profile: the process, and its bytes (not compressed).
       Part = Struct.new(:pid, :path) do
         def bytes
           File.binread(path)
+        end
+
+        def remove
+          File.unlink(path)
+        end
+      end
+
+      # A process that began and has not written its profile.
+      Unfinished = Struct.new(:pid, :name) do
+        # Whether it may still do so. One that has ended, but of which its parent has not taken notice, does not.
+        def living?
+          Process.kill(0, pid)
+          File.read("/proc/#{pid}/stat")[/\) (\w)/, 1] != "Z"
+        rescue Errno::ESRCH, Errno::ENOENT
+          false
+        rescue Errno::EPERM
+          true
+        end
+
+        def to_s
+          "process #{pid} (#{name})"
         end
       end
 
@@ -45,7 +67,19 @@ module Sonde
 
       # Why processes could not be profiled.
       def reasons
-        names("reason").map { |name| File.read(File.join(path, name), encoding: "UTF-8").scrub("?").strip }.uniq
+        names("reason").map { |name| read(name) }.uniq
+      end
+
+      def unfinished
+        names("run").map { |name| Unfinished.new(name.to_i, read(name).gsub(/[^[:print:]]/, "?")) }
+      rescue Errno::ENOENT
+        retry # one has just finished
+      end
+
+      # What ends together with the program (a Ctrl-C reaches all of them) is a little later, perhaps.
+      def wait_for_stragglers
+        limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
+        sleep 0.01 while unfinished.any?(&:living?) && Process.clock_gettime(Process::CLOCK_MONOTONIC) < limit
       end
 
       def remove
@@ -57,6 +91,10 @@ module Sonde
       end
 
       private
+
+      def read(name)
+        File.read(File.join(path, name), encoding: "UTF-8").scrub("?").strip
+      end
 
       def names(kind)
         Dir.children(path).grep(/\A\d+-\d+\.#{kind}\z/).sort_by { |name| name[/-(\d+)/, 1].to_i }

@@ -7,6 +7,7 @@ module Sonde
     # What `sonde run` says at the end: where the file is, how long it took, totals, what was lost, the hottest methods.
     class RunReport
       TABLES = %w[cpu-time wall-time].freeze
+      REMARKS = 5 # every process may have made one
 
       def initialize(profile, path, processes)
         @profile = profile
@@ -38,7 +39,10 @@ module Sonde
 
       # The profile's own remarks: among them what was dropped, by reason.
       def remarks
-        @profile.comments.map { |comment| "sonde: #{comment}" }
+        comments = @profile.comments
+        lines = comments.first(REMARKS).map { |comment| "sonde: #{comment}" }
+        more = comments.size - REMARKS
+        more.positive? ? lines << "sonde: and #{more} more remarks, in the file" : lines
       end
 
       def table(type)

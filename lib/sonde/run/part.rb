@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Sonde
+  module Run
+    # The files of one recording, in the directory that `sonde run` made. A process has one recording after the other
+    # when an exec failed or began another Ruby; so the names have an instant too.
+    #
+    #   <pid>-<instant>.run     what is running, as long as it is recorded. Where it is left behind by a process that is
+    #                           no more, that process could not write its profile
+    #   <pid>-<instant>.pb      the profile
+    #   <pid>-<instant>.reason  one sentence: why there is none
+    class Part
+      # Programs (and the gems that test them) replace these constants by others. These are the real ones.
+      File = ::File
+      Process = ::Process
+
+      NAME_LIMIT = 80
+
+      def initialize(directory, pid)
+        @path = "#{directory}/#{pid}-#{Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)}"
+        @announced = false
+      end
+
+      # Answers false where the directory is gone: `sonde run` has ended, and nobody waits for a profile.
+      def announce(name)
+        create("#{@path}.run", name.b[0, NAME_LIMIT])
+        @announced = true
+      rescue SystemCallError
+        false
+      end
+
+      def save(bytes)
+        write("pb", bytes)
+        close
+      end
+
+      # Why there is no profile.
+      def note(reason)
+        write("reason", "#{reason}\n")
+        close
+      rescue SystemCallError
+        nil # There is nowhere left to say it; `sonde run` says that nothing was written.
+      end
+
+      # Nothing is to be expected any more.
+      def close
+        return unless @announced
+
+        @announced = false
+        File.unlink("#{@path}.run")
+      rescue Errno::ENOENT
+        nil # `sonde run` has ended meanwhile
+      end
+
+      private
+
+      # Nobody ever sees half a file.
+      def write(kind, bytes)
+        path = "#{@path}.#{kind}"
+        create("#{path}.part", bytes)
+        File.rename("#{path}.part", path)
+      end
+
+      def create(path, bytes)
+        mode = File::WRONLY | File::CREAT | File::TRUNC | File::BINARY
+        File.open(path, mode, 0o600) { |file| file.write(bytes) }
+      end
+    end
+  end
+end
