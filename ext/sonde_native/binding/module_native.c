@@ -17,7 +17,8 @@ static VALUE counter(const _Atomic uint64_t *value) {
 }
 
 static VALUE drops(const sn_engine *e) {
-  uint64_t stacks = 0, rows = 0;
+  uint64_t stacks = atomic_load(&((sn_engine *)(uintptr_t)e)->counters.overflowed_stacks);
+  uint64_t rows = atomic_load(&((sn_engine *)(uintptr_t)e)->counters.overflowed_rows);
   for (int i = 0; i < 2; i++) {
     stacks += e->recorder.slots[i].store.overflowed_stacks;
     rows += e->recorder.slots[i].store.overflowed_rows;

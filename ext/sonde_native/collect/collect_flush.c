@@ -434,10 +434,17 @@ static VALUE run_flush(VALUE unused) {
   return Qnil;
 }
 
+static void release_store(void) {
+  sn_engine *e = &sn_the_engine;
+  sn_count(&e->counters.overflowed_stacks, work.store->overflowed_stacks);
+  sn_count(&e->counters.overflowed_rows, work.store->overflowed_rows);
+  sn_recorder_release(&e->recorder, work.store);
+}
+
 static VALUE end_flush(VALUE unused) {
   (void)unused;
   if (work.has_profile) sn_profile_destroy(&work.profile);
-  if (work.store) sn_recorder_release(&sn_the_engine.recorder, work.store);
+  if (work.store) release_store();
   free(work.threads);
   free(work.locations);
   free(work.summaries);

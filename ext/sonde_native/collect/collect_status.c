@@ -33,14 +33,38 @@ size_t sn_engine_memory(void) {
   return bytes;
 }
 
-void sn_engine_describe_losses(char *text, size_t size) {
+typedef struct loss {
+  uint64_t count;
+  const char *what;
+} loss;
+
+static size_t add_loss(char *text, size_t size, size_t used, loss l) {
+  if (l.count == 0 || used >= size) return used;
+  int n = snprintf(text + used, size - used, "%s%llu %s", used > 0 ? "; " : "", (unsigned long long)l.count, l.what);
+  return n > 0 ? used + (size_t)n : used;
+}
+
+static size_t describe_lateness(char *text, size_t size) {
   sn_engine *e = &sn_the_engine;
   uint64_t instants = atomic_load(&e->counters.instants);
   uint64_t late = atomic_load(&e->counters.late);
+  if (instants == 0 || late * 20 < instants) return 0;
+  int n =
+      snprintf(text, size,
+               "busy machine: %llu of %llu sampling instants were observed more than 1 ms late (by %.1f ms on average)",
+               (unsigned long long)late, (unsigned long long)instants,
+               (double)atomic_load(&e->counters.lateness_ns) / 1e6 / (double)instants);
+  return n > 0 ? (size_t)n : 0;
+}
+
+void sn_engine_describe_losses(char *text, size_t size) {
+  sn_engine_counters *c = &sn_the_engine.counters;
+  const loss losses[] = {{atomic_load(&c->overflowed_stacks), "stacks past the memory limit"},
+                         {atomic_load(&c->overflowed_rows), "samples past the memory limit"},
+                         {atomic_load(&c->captures_lost), "stacks of waiting threads not copied"},
+                         {atomic_load(&sn_the_engine.recorder.lock_failures), "samples without a free slot"},
+                         {sn_threads.refused, "threads not followed"}};
   text[0] = '\0';
-  if (instants == 0 || late * 20 < instants) return;
-  snprintf(text, size,
-           "busy machine: %llu of %llu sampling instants were observed more than 1 ms late (by %.1f ms on average)",
-           (unsigned long long)late, (unsigned long long)instants,
-           (double)atomic_load(&e->counters.lateness_ns) / 1e6 / (double)instants);
+  size_t used = describe_lateness(text, size);
+  for (size_t i = 0; i < SN_ARRAY_LENGTH(losses); i++) used = add_loss(text, size, used, losses[i]);
 }

@@ -24,7 +24,8 @@ typedef enum sn_thread_phase {
 } sn_thread_phase;
 
 /* Instants at which the worker saw a thread on the CPU and nobody has booked yet. The worker adds, the thread (or a job
- * on it) takes. `lock` is held for a few instructions only; the taker tries a bounded number of times and else leaves
+ * on it) takes. `lock` is held for a few instructions only (up to Ruby 3.2 also while
+ * frames are copied); the taker tries a bounded number of times and else leaves
  * it for the next opportunity; the worker tries once. */
 typedef struct sn_due {
   _Atomic uint32_t lock;

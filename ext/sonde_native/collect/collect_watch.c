@@ -59,18 +59,14 @@ static void hand_over(sn_thread *t) {
   atomic_store_explicit(&t->capture, NULL, memory_order_release);
 }
 
-static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *position, int64_t instant) {
+static struct sn_capture *copy_frames(sn_vm_access access, sn_thread *t, const sn_vm_position *position,
+                                      int64_t instant) {
   static sn_vm_copied_frame room_for[2][SN_VM_MAX_FRAMES]; /* the worker's, and that of who holds the GVL */
   sn_vm_copied_frame *frames = room_for[access];
   uint32_t count, omitted, room = sn_the_engine.max_frames;
-  if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
-    /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
-    sn_count(&sn_the_engine.counters.captures_lost, 1);
-    return;
-  }
-  if (!sn_vm_layout_copy(access, t->vm_address, position, frames, room, &count, &omitted)) return;
+  if (!sn_vm_layout_copy(access, t->vm_address, position, frames, room, &count, &omitted)) return NULL;
   struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
-  if (!c) return;
+  if (!c) return NULL;
   *c = (struct sn_capture){.thread = t,
                            .number = t->number,
                            .position = *position,
@@ -79,7 +75,30 @@ static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *pos
                            .count = count,
                            .omitted = omitted};
   for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
+  return c;
+}
+
+/* Checked after it was published: a collection that began since sees either the copy or the frames on the thread's
+ * stack. What is of no use is handed over all the same, since a marker may be at it; without frames and owner it is
+ * just freed. */
+static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *position, int64_t instant) {
+  if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
+    /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
+    sn_count(&sn_the_engine.counters.captures_lost, 1);
+    return;
+  }
+  struct sn_capture *c = copy_frames(access, t, position, instant);
+  if (!c) return;
   atomic_store_explicit(&t->capture, c, memory_order_release);
+  if (access == SN_VM_WITH_GVL) return;
+  const sn_vm_position *known = &c->position;
+  uintptr_t thread_struct = t->vm_address;
+  bool unmoved;
+  atomic_thread_fence(memory_order_seq_cst);
+  sn_vm_layout_unmoved(access, &thread_struct, &known, 1, &unmoved);
+  if (unmoved && sn_vm_layout_gvl_owner() != thread_struct) return;
+  c->number = 0;
+  hand_over(t);
 }
 
 static bool lock(sn_thread *t) {

@@ -64,9 +64,9 @@ typedef struct sn_vm_copied_frame {
   uint64_t entry; /* what may be the method entry, or lead to it; 0: none */
 } sn_vm_copied_frame;
 
-/* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing after
- * the first room / 2. False when the thread moved meanwhile or cannot be read. Contexts: any thread but not two at a
- * time. */
+/* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing
+ * after the first room / 2. False when it cannot be read. Without the GVL the copy is only good if the thread has not
+ * moved by the time a marker can see it: publish it, then ask sn_vm_layout_unmoved. Contexts: as the access says. */
 bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
                        sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted);
 /* Copied frames, which must have been marked since, as a stack. Contexts: gvl. */
