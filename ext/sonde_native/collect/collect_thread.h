@@ -86,6 +86,7 @@ typedef struct sn_thread {
   /* worker's lists */
   _Atomic bool listed;           /* is in the recently-suspended list or among the worker's hot threads */
   struct sn_thread *next_listed; /* written by whoever set `listed` */
+  uint64_t peeked_ec;            /* worker only: see vm_peek.h */
   uint64_t hot_suspensions;      /* worker only: the suspension it watches */
   _Atomic bool burned_natively;  /* CPU without the GVL, since the last flush */
 

@@ -172,10 +172,10 @@ static void ask_for_job(sn_thread *t) {
 }
 
 /* Where a signal is sent, its handler does this on the thread. */
-static void peek(const sn_thread *t, observation *seen) {
+static void peek(sn_thread *t, observation *seen) {
   if (sn_vm_events_needs_signal() || !sn_vm_peek_usable()) return;
   seen->collections = atomic_load_explicit(&sn_the_engine.collections, memory_order_relaxed);
-  seen->has_top = sn_vm_peek_from_outside(t->vm_address, &seen->top);
+  seen->has_top = sn_vm_peek_from_outside(t->vm_address, &t->peeked_ec, &seen->top);
 }
 
 static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {

@@ -37,10 +37,23 @@ static bool read_steadily(uint64_t from, void *to, size_t size, uint64_t ec, uin
   return sn_vm_read_parts(local, remote, 2, size + sizeof after) && after == cfp;
 }
 
-bool sn_vm_peek_from_outside(uintptr_t thread_struct, sn_vm_top *top) {
-  uint64_t ec, cfp, slot;
+/* In one call if the thread still runs in the execution context (fiber) that it was last seen in. */
+static bool find_top(uintptr_t thread_struct, uint64_t *known_ec, uint64_t *cfp) {
+  uint64_t ec = 0;
+  struct iovec local[] = {{&ec, sizeof ec}, {cfp, sizeof *cfp}};
+  struct iovec remote[] = {{(void *)(thread_struct + TH_EC), sizeof ec},
+                           {(void *)(uintptr_t)(*known_ec + EC_CFP), sizeof *cfp}};
+  if (*known_ec && sn_vm_read_parts(local, remote, 2, sizeof ec + sizeof *cfp) && ec == *known_ec) return true;
+  if (!sn_vm_read(thread_struct + TH_EC, &ec, sizeof ec)) return false;
+  *known_ec = ec;
+  return sn_vm_read(ec + EC_CFP, cfp, sizeof *cfp);
+}
+
+bool sn_vm_peek_from_outside(uintptr_t thread_struct, uint64_t *known_ec, sn_vm_top *top) {
+  uint64_t cfp = 0, slot;
   two_frames frames;
-  if (!sn_vm_read(thread_struct + TH_EC, &ec, sizeof ec) || !sn_vm_read(ec + EC_CFP, &cfp, sizeof cfp)) return false;
+  if (!find_top(thread_struct, known_ec, &cfp)) return false;
+  const uint64_t ec = *known_ec;
   if (!read_steadily(cfp, &frames, sizeof frames, ec, cfp)) return false;
   take_frames(&frames, cfp, top);
   if (top->iseq || !top->ep) return true;
@@ -166,7 +179,9 @@ const char *sn_vm_peek_init(void) {
   const char *problem = check_own_thread(th);
   if (!problem) problem = check_frames(th);
   sn_vm_top top;
-  if (!problem && (!sn_vm_peek_from_outside(th, &top) || sn_vm_peek_apply(&top, th, false, NULL) != SN_PEEK_SAME)) {
+  uint64_t known_ec = 0;
+  if (!problem &&
+      (!sn_vm_peek_from_outside(th, &known_ec, &top) || sn_vm_peek_apply(&top, th, false, NULL) != SN_PEEK_SAME)) {
     problem = "the top frame cannot be read from outside";
   }
   usable = problem == NULL;
