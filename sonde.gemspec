@@ -19,4 +19,7 @@ Gem::Specification.new do |spec|
   spec.executables = ["sonde"]
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/sonde_loader/extconf.rb", "ext/sonde_native/extconf.rb"]
+
+  spec.add_development_dependency "minitest", ">= 5.13"
+  spec.add_development_dependency "rake", ">= 13"
 end
