@@ -148,7 +148,12 @@ class ForkTest < Minitest::Test
       child = fork do
         Sonde.stop
         Sonde.start
-        grandchild = fork { Sonde.stop; Sonde.start; burn(0.02); exit(Sonde.stop.totals.fetch("cpu-time") > 15_000_000 ? 8 : 9) }
+        grandchild = fork do
+          Sonde.stop
+          Sonde.start
+          burn(0.02)
+          exit(Sonde.stop.totals.fetch("cpu-time") > 15_000_000 ? 8 : 9)
+        end
         exit(status_of(grandchild) + (Sonde.running? ? 10 : 0))
       end
       puts status_of(child), Sonde.running?
