@@ -116,8 +116,7 @@ module Sonde
 
       # A method written in C has the place of its caller.
       def at_place_of(line, group)
-        label = group.map { |own| own[/:in .*\z/] }.find { |text| text && !text.include?("block in") }
-        "#{line[/\A.*?:\d+/]}#{label}"
+        "#{line[/\A.*?:\d+/]}#{group.last[/:in .*\z/]}"
       end
     end
 
