@@ -21,6 +21,7 @@ sn_engine sn_the_engine;
 static const double DEFAULT_BUDGET = 0.01;
 static int64_t forked_at; /* when this process was forked, for such a child */
 static bool forked;       /* in a child of a process that was profiled: what was inherited is void */
+static bool ending;       /* the VM goes down: nobody may trigger a job any more */
 
 /* -- start and stop ------------------------------------------------------------------------------------------------ */
 
@@ -57,6 +58,8 @@ static void reset_state(const sn_engine_options *options) {
   atomic_store(&e->tick, 0);
   e->budget = DEFAULT_BUDGET;
   e->generation++;
+  e->process_cpu_at_start = e->born_at ? 0 : sn_clock_process_cpu();
+  e->cpu_booked = 0;
   e->slot_started = e->born_at ? e->born_at : sn_clock_monotonic();
 }
 
@@ -221,6 +224,7 @@ static VALUE end_body(VALUE unused) {
 }
 
 const char *sn_engine_open(sn_window *window, const sn_engine_options *options) {
+  if (ending) return "the process is ending";
   if (!sn_flush_begin()) return "a flush is under way in this very thread";
   open_request request = {.window = window, .options = options};
   rb_ensure(open_body, (VALUE)&request, end_body, Qnil);
@@ -295,6 +299,7 @@ static void after_fork_in_child(void) {
 
 static void stop_for_good(VALUE unused) {
   (void)unused;
+  ending = true;
   pause_engine();
 }
 

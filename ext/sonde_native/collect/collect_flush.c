@@ -207,6 +207,25 @@ static void settle_worker(void) {
   sn_recorder_leave(&e->recorder, store);
 }
 
+/* CPU of the process that no thread known has used: threads of native libraries, and what Ruby's own threads burn
+ * before their first and after their last event. What was booked late makes up for what stood here before, so the sum
+ * is right in the long run; less than a millisecond waits for the next flush. */
+static void settle_rest(void) {
+  const int64_t worth_a_row = 1000000;
+  sn_engine *e = &sn_the_engine;
+  for (uint32_t i = 0; i < work.thread_count; i++) {
+    if (work.threads[i].cpu_time > 0) e->cpu_booked += work.threads[i].cpu_time;
+  }
+  int64_t rest = sn_clock_process_cpu() - e->process_cpu_at_start - e->cpu_booked;
+  sn_raw_store *store = rest >= worth_a_row ? sn_recorder_enter(&e->recorder) : NULL;
+  if (!store) return;
+  uint32_t stack = sn_stack_intern_special(store, SN_FRAME_NATIVE);
+  work.threads[work.thread_count++] =
+      (thread_note){.thread = Qnil, .number = UINT32_MAX - 1, .fallback = stack, .cpu_time = rest};
+  e->cpu_booked += rest;
+  sn_recorder_leave(&e->recorder, store);
+}
+
 /* Before anything is settled: it lets other threads run, and threads begin. Entries only go at flushes. */
 static void notice_deaths(void) {
   if (sn_vm_events_has_gvl_events()) return;
@@ -221,12 +240,13 @@ static void settle_and_flip(void) {
   notice_deaths();
   int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
   uint32_t room = atomic_load(&sn_threads.count);
-  work.threads = calloc(room + 1, sizeof *work.threads);
+  work.threads = calloc(room + 2, sizeof *work.threads);
   if (!work.threads) rb_memerror();
   int64_t now = sn_clock_monotonic();
   sn_watch_drain();
   settle_all(now);
   settle_worker();
+  settle_rest();
   work.gc_time = sn_gc_settle(gc_total);
   work.duration = now - e->slot_started;
   work.started_real = sn_clock_realtime() - work.duration;
@@ -314,10 +334,16 @@ static void name_frames(void) {
   }
 }
 
+static VALUE name_of(VALUE thread) {
+  if (thread == Qfalse) return rb_str_new_lit("sonde");
+  if (thread == Qnil) return rb_str_new_lit("other threads");
+  return sn_vm_thread_name(thread);
+}
+
 static void name_threads(void) {
   for (uint32_t i = 0; i < work.thread_count && work.status == SN_OK; i++) {
     VALUE thread = work.threads[i].thread;
-    VALUE name = thread == Qfalse ? rb_str_new_lit("sonde") : sn_vm_thread_name(thread);
+    VALUE name = name_of(thread);
     work.status = intern_string(name, &work.threads[i].name);
     RB_GC_GUARD(name);
   }

@@ -464,7 +464,9 @@ static int64_t cpu_since_flush(sn_thread *t, bool dead) {
              !atomic_exchange_explicit(&t->burned_natively, false, memory_order_relaxed) && !t->due.pending) {
     return 0; /* has not been on a CPU */
   } else if (!sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), &cpu)) {
-    return -1;
+    bool ended_just_now = atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD;
+    if (!ended_just_now) return -1;
+    cpu = t->cpu_at_end;
   }
   int64_t used = at_least(cpu - t->cpu_flushed, 0);
   t->cpu_flushed = at_least(cpu, t->cpu_flushed);

@@ -47,9 +47,11 @@ typedef struct sn_engine {
   _Atomic int64_t interval_ns; /* mean time between instants now */
 
   /* belong to the GVL */
-  uint64_t generation;       /* of the active slot; raised at each flip */
-  int64_t slot_started;      /* when the active slot became so; profiles begin and end at such moments */
-  int64_t born_at;           /* when this process was forked, if it was just before the engine started; else 0 */
+  uint64_t generation;  /* of the active slot; raised at each flip */
+  int64_t slot_started; /* when the active slot became so; profiles begin and end at such moments */
+  int64_t born_at;      /* when this process was forked, if it was just before the engine started; else 0 */
+  int64_t process_cpu_at_start;
+  int64_t cpu_booked;        /* CPU time of all threads in flushes since */
   int64_t gc_total_at_start; /* GC.total_time, where there are no GC hooks */
   sn_vm_stack *stack;        /* where stacks are walked to */
 

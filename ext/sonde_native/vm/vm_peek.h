@@ -31,8 +31,8 @@ typedef enum sn_vm_peek_result { SN_PEEK_SAME, SN_PEEK_CUT, SN_PEEK_ADDED, SN_PE
 const char *sn_vm_peek_init(void);
 bool sn_vm_peek_usable(void);
 
-/* From another thread, through the kernel. False when it could not be read whole. *known_ec: 0 at first; kept by the caller
- * for each thread. Contexts: the worker. */
+/* From another thread, through the kernel. False when it could not be read whole. *known_ec: 0 at first; kept by the
+ * caller for each thread. Contexts: the worker. */
 bool sn_vm_peek_from_outside(uintptr_t thread_struct, uint64_t *known_ec, sn_vm_top *top);
 /* Of the calling thread, at any point of its execution. Contexts: signal. */
 bool sn_vm_peek_own(uintptr_t thread_struct, sn_vm_top *top);

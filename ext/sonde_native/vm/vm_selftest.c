@@ -45,6 +45,10 @@ static const char *check_version(void) {
   if (strcmp(ruby_version, "3.3.0") == 0) {
     return "Ruby 3.3.0 runs postponed jobs on the main thread only (Bug #20016): use 3.3.1 or later";
   }
+  VALUE description = rb_const_get(rb_cObject, rb_intern("RUBY_DESCRIPTION"));
+  if (RB_TYPE_P(description, T_STRING) && strstr(StringValueCStr(description), "+MN")) {
+    return "RUBY_MN_THREADS lets Ruby's threads share native ones, whose CPU clocks Sonde reads: not supported yet";
+  }
   return NULL;
 }
 
