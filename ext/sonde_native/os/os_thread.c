@@ -15,35 +15,25 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct start_request {
-  void (*body)(void *);
-  void *argument;
-  const char *name;
-  _Atomic bool taken;
-} start_request;
-
 static void *run_body(void *data) {
-  start_request *request = data;
-  void (*body)(void *) = request->body;
-  void *argument = request->argument;
-  prctl(PR_SET_NAME, request->name, 0, 0, 0);
-  atomic_store_explicit(&request->taken, true, memory_order_release);
-  body(argument);
+  const sn_os_thread *thread = data;
+  prctl(PR_SET_NAME, thread->name, 0, 0, 0);
+  thread->body(thread->argument);
   return NULL;
 }
 
 int sn_os_thread_start(sn_os_thread *thread, const char *name, void (*body)(void *), void *argument) {
-  start_request request = {body, argument, name, false};
   sigset_t all, old;
   sigfillset(&all);
   int error = pthread_sigmask(SIG_SETMASK, &all, &old);
   if (error != 0) return error;
-  error = pthread_create(&thread->handle, NULL, run_body, &request);
+  thread->body = body;
+  thread->argument = argument;
+  thread->name = name;
+  error = pthread_create(&thread->handle, NULL, run_body, thread);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
-  if (error != 0) return error;
-  thread->started = true;
-  while (!atomic_load_explicit(&request.taken, memory_order_acquire)) sched_yield(); /* the request is on our stack */
-  return 0;
+  thread->started = error == 0;
+  return error;
 }
 
 void sn_os_thread_join(sn_os_thread *thread) {

@@ -14,10 +14,15 @@
 
 typedef struct sn_os_thread {
   pthread_t handle;
+  /* what it was started with; read by the thread when it begins */
+  void (*body)(void *);
+  void *argument;
+  const char *name;
   bool started;
 } sn_os_thread;
 
-/* Starts body(argument) with all signals blocked, under this name (at most 15 bytes). 0, or an errno. */
+/* Starts body(argument) with all signals blocked, under this name (at most 15 bytes; kept). 0, or an errno. *thread
+ * must stay where it is until the join. */
 int sn_os_thread_start(sn_os_thread *thread, const char *name, void (*body)(void *), void *argument);
 /* Waits for its end. Nothing when it was never started, or was forgotten. */
 void sn_os_thread_join(sn_os_thread *thread);
