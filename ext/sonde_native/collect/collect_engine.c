@@ -21,7 +21,6 @@ sn_engine sn_the_engine;
 static const double DEFAULT_BUDGET = 0.01;
 static int64_t forked_at; /* when this process was forked, for such a child */
 static bool forked;       /* in a child of a process that was profiled: what was inherited is void */
-static bool ending;       /* the VM goes down: nobody may trigger a job any more */
 
 /* -- start and stop ------------------------------------------------------------------------------------------------ */
 
@@ -224,7 +223,6 @@ static VALUE end_body(VALUE unused) {
 }
 
 const char *sn_engine_open(sn_window *window, const sn_engine_options *options) {
-  if (ending) return "the process is ending";
   if (!sn_flush_begin()) return "a flush is under way in this very thread";
   open_request request = {.window = window, .options = options};
   rb_ensure(open_body, (VALUE)&request, end_body, Qnil);
@@ -299,7 +297,6 @@ static void after_fork_in_child(void) {
 
 static void stop_for_good(VALUE unused) {
   (void)unused;
-  ending = true;
   pause_engine();
 }
 
