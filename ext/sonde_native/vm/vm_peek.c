@@ -62,10 +62,16 @@ bool sn_vm_peek_from_outside(uintptr_t thread_struct, uint64_t *known_ec, sn_vm_
   return true;
 }
 
+/* Behind a fiber's stack there may be nothing: its last frame has none after it. */
+static bool has_caller(uint64_t ec, uint64_t cfp) {
+  uint64_t base = word_at(ec, EC_VM_STACK), end = base + word_at(ec, EC_VM_STACK_SIZE) * 8;
+  return base && cfp > base && cfp + 2 * CFP_SIZE <= end;
+}
+
 bool sn_vm_peek_own(uintptr_t thread_struct, sn_vm_top *top) {
   uint64_t ec = word_at(thread_struct, TH_EC);
   uint64_t cfp = ec ? word_at(ec, EC_CFP) : 0;
-  if (!cfp) return false;
+  if (!cfp || !has_caller(ec, cfp)) return false;
   take_frames((const two_frames *)(uintptr_t)cfp, cfp, top);
   if (!top->iseq && top->ep) top->entry = word_at(top->ep, -16);
   return true;
