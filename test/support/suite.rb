@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # What bin/test runs once the extension is compiled: each test file in a process of its own (a crash or a hang is then
-# one failure, not the end), the C tests, and the other Rubies. Prints what was skipped and why, and the sums.
+# one failure, not the end), the C tests, and the other Rubies. Prints at the end what was skipped and why, what failed,
+# and the sums.
 require "etc"
 require "json"
 require "rbconfig"
@@ -22,6 +23,7 @@ class Suite
     @words = words
     @passed = @failed = @skipped = 0
     @reasons = [] # [where, reason]
+    @failures = [] # [where, message]
   end
 
   def run
@@ -50,6 +52,7 @@ class Suite
     code = 'abort Sonde.unsupported_reason.to_s unless Sonde.supported?; print "works"'
     out, status, seconds = capture(RbConfig.ruby, "-w", "-Ilib", "-rsonde", "-e", code)
     good = status == 0 && out == "works"
+    @failures << ["the extension loads", out] unless good
     count("the extension loads", good ? 1 : 0, good ? 0 : 1, [], seconds, out)
   end
 
@@ -57,18 +60,20 @@ class Suite
     tally = File.join(@dir, "tally.json")
     File.delete(tally) if File.exist?(tally)
     out, status, seconds = capture(RbConfig.ruby, "-w", "-Itest", "-Ilib", "test/support/tally.rb", tally, file)
-    result = File.exist?(tally) ? JSON.parse(File.read(tally)) : { "passed" => 0, "failed" => 0, "skips" => [] }
-    failed = result["failed"]
-    failed += 1 if failed.zero? && status != 0 # died
+    result = File.exist?(tally) ? JSON.parse(File.read(tally)) : { "passed" => 0, "failures" => [], "skips" => [] }
+    failures = result["failures"]
+    failures << [file, "ended with #{status}"] if failures.empty? && status != 0
     # Test files in which nothing is a test would otherwise pass.
-    failed += 1 if failed.zero? && result["passed"].zero? && result["skips"].empty?
-    count(file, result["passed"], failed, result["skips"], seconds, out)
+    failures << [file, "no test in it ran"] if failures.empty? && result["passed"].zero? && result["skips"].empty?
+    @failures.concat(failures)
+    count(file, result["passed"], failures.size, result["skips"], seconds, out)
   end
 
   def c_tests
     out, status, seconds = capture("test/c/run")
     passed, failed, = sums(out)
     failed = 1 if status != 0 && failed.zero? || passed.zero?
+    @failures << ["test/c/run", out.lines.grep(/FAIL|ERROR|error:/).first(5).join(" ")] unless failed.zero?
     count("test/c/run", passed, failed, [], seconds, out)
   end
 
@@ -98,6 +103,11 @@ class Suite
     reasons = out.scan(/^skipped: (.*?): (.*)$/).map { |where, why| ["Ruby #{version}: #{where}", why] }
     # The inner run names its skips in groups; the number is its own.
     @skipped += skipped - reasons.size
+    named = out.scan(/^failed: (.*?): (.*)$/).map { |where, why| ["Ruby #{version}: #{where}", why] }
+    named << ["Ruby #{version}", "ended with #{status}"] if named.empty? && failed.positive?
+    @failures.concat(named)
+    # Of a run that came to its end, what failed is enough: the whole would hide it.
+    out = out.lines.grep(/\A(?:FAILED|    )/).join unless named.empty? || sums(out).sum.zero?
     count("Ruby #{version}", passed, failed, reasons, seconds, out)
   end
 
@@ -105,6 +115,7 @@ class Suite
     reason = out.lines.grep(/cannot be had/).last.to_s.strip
     return skip("Ruby #{version}", reason) unless ENV["CI"] && MUST_RUN.include?(version)
 
+    @failures << ["Ruby #{version}", reason]
     count("Ruby #{version}", 0, 1, [], 0, out)
   end
 
@@ -159,6 +170,7 @@ class Suite
       shown = names.size > 3 ? "#{names.first(3).join(", ")} and #{names.size - 3} more" : names.join(", ")
       puts "skipped: #{shown}: #{reason.gsub(/\s+/, " ")}"
     end
+    @failures.each { |name, message| puts "failed: #{name}: #{message.gsub(/\s+/, " ")[0, 600]}" }
     puts "#{@passed} passed, #{@failed} failed, #{@skipped} skipped"
   end
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs one test file for suite.rb, which wants to know afterwards what passed and why something was skipped:
+# Runs one test file for suite.rb, which wants to know afterwards what passed, what failed and what was skipped, and why:
 #   ruby tally.rb TALLY_FILE TEST_FILE
 # Nothing is written where the process dies before its end.
 require "json"
@@ -10,19 +10,21 @@ class TallyReporter < Minitest::AbstractReporter
   def initialize(path)
     super()
     @path = path
-    @passed = @failed = 0
+    @passed = 0
     @skips = []
+    @failures = []
   end
 
   def record(result)
-    if result.skipped? then @skips << ["#{result.class_name}##{result.name}", result.failure.message]
+    name = "#{result.class_name}##{result.name}"
+    if result.skipped? then @skips << [name, result.failure.message]
     elsif result.passed? then @passed += 1
-    else @failed += 1
+    else @failures << [name, result.failures.map(&:message).join(" | ")]
     end
   end
 
   def report
-    File.write(@path, JSON.generate("passed" => @passed, "failed" => @failed, "skips" => @skips))
+    File.write(@path, JSON.generate("passed" => @passed, "failures" => @failures, "skips" => @skips))
   end
 end
 
