@@ -20,6 +20,17 @@ class StressTest < Minitest::Test
     assert_match(/all right$/, run_support("stress.rb", ENV["SONDE_STRESS_SECONDS"] || "10"))
   end
 
+  # Finalizers run when the VM has already cleared its hooks and begun to free objects.
+  def test_a_finalizer_at_the_end_of_the_process_may_profile
+    need_extension
+    code = <<~'RUBY'
+      require "sonde"
+      ObjectSpace.define_finalizer(Object.new, proc { Sonde.start; 200_000.times(&:to_s); print Sonde.running? })
+    RUBY
+    out, status = Open3.capture2e(clean_environment, RbConfig.ruby, "-w", "-Ilib", "-e", code, chdir: ROOT)
+    assert_equal ["true", true], [out, status.success?]
+  end
+
   def test_twenty_processes_end_cleanly_while_profiled
     need_extension
     assert_match(/20 of 20 clean/, run_support("exits.rb", "20"))

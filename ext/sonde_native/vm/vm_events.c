@@ -111,30 +111,22 @@ static void births_disable(void) {
 
 #if SN_VM_HAS_CHEAP_GC_HOOKS
 
-static VALUE gc_tracepoint;
-
-static void on_gc_event(VALUE tracepoint, void *unused) {
-  (void)unused;
-  rb_event_flag_t event = rb_tracearg_event_flag(rb_tracearg_from_tracepoint(tracepoint));
+/* Not a TracePoint: those are objects, which the VM frees at its end while a hook enabled by a finalizer may still
+ * fire. */
+static void on_gc_event(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
+  (void)data, (void)self, (void)id, (void)klass;
   event == RUBY_INTERNAL_EVENT_GC_ENTER ? callbacks.gc_enter() : callbacks.gc_exit();
 }
 
-static void gc_hooks_init(void) {
-  const rb_event_flag_t events = RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT;
-  gc_tracepoint = rb_tracepoint_new(Qnil, events, on_gc_event, NULL);
-  rb_gc_register_mark_object(gc_tracepoint);
-}
-
 static void gc_hooks_enable(void) {
-  rb_tracepoint_enable(gc_tracepoint);
+  rb_add_event_hook(on_gc_event, RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT, Qnil);
 }
 static void gc_hooks_disable(void) {
-  rb_tracepoint_disable(gc_tracepoint);
+  rb_remove_event_hook(on_gc_event);
 }
 
 #else
 
-static void gc_hooks_init(void) {}
 static void gc_hooks_enable(void) {}
 static void gc_hooks_disable(void) {}
 
@@ -150,7 +142,6 @@ static void gc_total_time_init(void) {
 
 const char *sn_vm_events_init(const sn_vm_callbacks *wanted) {
   callbacks = *wanted;
-  gc_hooks_init();
   gc_total_time_init();
   const char *problem = jobs_init();
   return problem ? problem : gvl_events_init();
@@ -164,7 +155,7 @@ bool sn_vm_events_has_gc_hooks(void) {
   return SN_VM_HAS_CHEAP_GC_HOOKS;
 }
 
-static bool enabled; /* a tracepoint enabled twice fires twice */
+static bool enabled; /* a hook added twice fires twice */
 
 void sn_vm_events_enable(void) {
   if (enabled) return;
