@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs one test file for suite.rb, which wants to know afterwards what passed, what failed and what was skipped, and why:
+# Runs one test file for suite.rb, which wants to know afterwards what passed, failed and was skipped, and why:
 #   ruby tally.rb TALLY_FILE TEST_FILE
 # Nothing is written where the process dies before its end.
 require "json"
