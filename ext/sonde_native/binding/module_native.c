@@ -1,6 +1,7 @@
-/* Sonde::Native's own functions: running?, status, features. Called by any Ruby thread, with the GVL. */
+/* Sonde::Native's own functions: running?, status, features, untried. Called by any Ruby thread, with the GVL. */
 #include "../collect/collect_engine.h"
 #include "../collect/collect_status.h"
+#include "../vm/vm_selftest.h"
 #include "classes.h"
 
 static VALUE native_running_p(VALUE self) {
@@ -77,8 +78,16 @@ static VALUE native_features(VALUE self) {
   return hash;
 }
 
+/* nil where Sonde was tried on this Ruby, else a sentence about what follows from that. */
+static VALUE native_untried(VALUE self) {
+  (void)self;
+  const char *sentence = sn_vm_selftest_untried();
+  return sentence ? rb_str_new_cstr(sentence) : Qnil;
+}
+
 void sn_define_module(VALUE native) {
   rb_define_singleton_method(native, "running?", native_running_p, 0);
   rb_define_singleton_method(native, "status", native_status, 0);
   rb_define_singleton_method(native, "features", native_features, 0);
+  rb_define_singleton_method(native, "untried", native_untried, 0);
 }

@@ -1,5 +1,5 @@
-/* Sonde::Native::Testing: what the benchmarks need to see from inside; only in builds with SONDE_TESTING. Called with
- * the GVL.
+/* Sonde::Native::Testing: what benchmarks and tests need to see and do inside; only in builds with SONDE_TESTING.
+ * Called with the GVL.
  *
  * SONDE_TESTING stands in extconf.h, which ruby.h includes: the core, which does not know ruby.h, is built as it is
  * released. */
@@ -12,6 +12,8 @@
 #include "../collect/collect_engine.h"
 #include "../collect/collect_sample.h"
 #include "../os/os_clock.h"
+#include "../vm/vm_events.h"
+#include "../vm/vm_peek.h"
 #include "classes.h"
 #include "raise.h"
 
@@ -70,11 +72,29 @@ static VALUE bench_clocks(VALUE self, VALUE count) {
   return LL2NUM(sn_clock_monotonic() - began);
 }
 
+/* Jobs that find a C function on top wait for so many returns of C functions (see vm_events.h); 0: for none. */
+static VALUE delay_jobs(VALUE self, VALUE returns) {
+  (void)self;
+  SN_EXPECT_TYPE(returns, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(returns) >= 0 && FIX2LONG(returns) <= 100, returns, "0 to 100");
+  sn_vm_events_testing_delay_jobs((uint32_t)FIX2LONG(returns));
+  return Qnil;
+}
+
+/* Whether the top frame at the instant is looked at, as far as this Ruby allows it. */
+static VALUE use_peek(VALUE self, VALUE on) {
+  (void)self;
+  sn_vm_peek_testing_use(RTEST(on));
+  return Qnil;
+}
+
 void sn_define_testing(VALUE native) {
   VALUE testing = rb_define_module_under(native, "Testing");
   rb_define_singleton_method(testing, "bench_sample", bench_sample, 1);
   rb_define_singleton_method(testing, "bench_profile_frames", bench_profile_frames, 1);
   rb_define_singleton_method(testing, "bench_clocks", bench_clocks, 1);
+  rb_define_singleton_method(testing, "delay_jobs", delay_jobs, 1);
+  rb_define_singleton_method(testing, "use_peek", use_peek, 1);
 }
 
 #endif

@@ -7,15 +7,48 @@
 
 #include "vm_features.h"
 #include "vm_layout.h"
+#include "vm_peek.h"
 
 /* Exported by every Ruby and declared by all: whether the collector is at work. */
 int rb_during_gc(void);
 
 static sn_vm_callbacks callbacks;
 
+#ifdef SONDE_TESTING
+
+static uint32_t returns_wanted, returns_missing;
+
+static void on_c_return(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
+  (void)event, (void)data, (void)self, (void)id, (void)klass;
+  if (returns_missing > 0 && --returns_missing == 0) callbacks.job();
+}
+
+void sn_vm_events_testing_delay_jobs(uint32_t returns) {
+  if (returns_wanted > 0) rb_remove_event_hook(on_c_return);
+  if (returns > 0) rb_add_event_hook(on_c_return, RUBY_EVENT_C_RETURN, Qnil);
+  returns_wanted = returns;
+  returns_missing = 0;
+}
+
+static bool must_wait(void) {
+  sn_vm_top top;
+  if (returns_wanted == 0 || !sn_vm_peek_own(sn_vm_layout_thread_struct(rb_thread_current()), &top)) return false;
+  if (top.iseq) return false;
+  returns_missing = returns_wanted;
+  return true;
+}
+
+#else
+
+static bool must_wait(void) {
+  return false;
+}
+
+#endif
+
 static void run_job(void *unused) {
   (void)unused;
-  callbacks.job();
+  if (!must_wait()) callbacks.job();
 }
 
 #if SN_VM_HAS_TRIGGERED_JOBS

@@ -58,4 +58,11 @@ uint64_t sn_vm_events_gc_count(void);
 /* GC.total_time in nanoseconds, or -1 where the VM keeps none. With the GVL; may raise. */
 int64_t sn_vm_events_gc_total_time(void);
 
+#ifdef SONDE_TESTING
+/* Jobs that find a C function on top wait until so many C functions have returned: at 1 they come where compiled code
+ * has its first safepoint after a C function, with the caller on top. 0: no waiting. For one thread at a time. With the
+ * GVL. */
+void sn_vm_events_testing_delay_jobs(uint32_t returns);
+#endif
+
 #endif

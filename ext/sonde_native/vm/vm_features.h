@@ -38,8 +38,10 @@
 /* Up to 3.1 rb_profile_frames ends with a dummy frame under the main program. */
 #define SN_VM_HAS_DUMMY_FRAME (!SN_RUBY_AT_LEAST(3, 2))
 
-/* Until 4.0 the control frames tell all there is; 4.1 keeps compiled code's frames in records of its own. */
-#define SN_VM_CAN_PEEK (!SN_RUBY_AT_LEAST(4, 1))
+/* 4.0 is the newest Ruby whose private words are known and that Sonde was tried on. On a later one nothing private is
+ * read, and `sonde doctor` says so. (4.1 keeps some frames of compiled code in records of its own.) */
+#define SN_VM_NEWER_THAN_KNOWN SN_RUBY_AT_LEAST(4, 1)
+#define SN_VM_CAN_PEEK (!SN_VM_NEWER_THAN_KNOWN)
 
 /* 3.0: C functions are in rb_profile_frames. */
 #define SN_VM_SHOWS_C_FUNCTIONS SN_RUBY_AT_LEAST(3, 0)

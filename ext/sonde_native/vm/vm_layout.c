@@ -4,9 +4,25 @@
 #include "vm_layout.h"
 
 #include "vm_features.h"
+#include "vm_layout_table.h"
+#include "vm_read.h"
 
 uintptr_t sn_vm_layout_thread_struct(VALUE thread) {
   return (uintptr_t)RTYPEDDATA_DATA(thread);
+}
+
+const char *sn_vm_layout_check_thread(VALUE thread) {
+  uintptr_t th = sn_vm_layout_thread_struct(thread);
+  uint64_t self, ec, back, stack[3];
+  if (!sn_vm_read(th + TH_SELF, &self, 8) || self != (uint64_t)thread)
+    return "a Thread's struct is not laid out as known";
+  if (!sn_vm_read(th + TH_EC, &ec, 8) || !sn_vm_read(ec + EC_THREAD, &back, 8) || back != th) {
+    return "an execution context is not laid out as known";
+  }
+  if (!sn_vm_read(ec, stack, sizeof stack)) return "a VM stack cannot be read";
+  uint64_t end = stack[0] + stack[1] * 8;
+  bool inside = stack[2] > stack[0] && stack[2] < end && stack[2] % 8 == 0;
+  return inside && (end - stack[2]) % CFP_SIZE == 0 ? NULL : "control frames are not laid out as known";
 }
 
 #if SN_VM_HAS_THREAD_FRAMES
@@ -63,9 +79,6 @@ VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "vm_layout_table.h"
-#include "vm_read.h"
 
 static bool usable;
 static uintptr_t owner_address; /* of the word that names the GVL's owner */
@@ -126,25 +139,10 @@ typedef struct scan {
   const char *problem;
 } scan;
 
-/* thread -> struct -> ec -> stack, each word read through the kernel and checked before the next. */
-static const char *check_thread(VALUE thread) {
-  uintptr_t th = sn_vm_layout_thread_struct(thread);
-  uint64_t self, ec, back, stack[3];
-  if (!sn_vm_read(th + TH_SELF, &self, 8) || self != (uint64_t)thread)
-    return "a Thread's struct is not laid out as known";
-  if (!sn_vm_read(th + TH_EC, &ec, 8) || !sn_vm_read(ec + EC_THREAD, &back, 8) || back != th) {
-    return "an execution context is not laid out as known";
-  }
-  if (!sn_vm_read(ec, stack, sizeof stack)) return "a VM stack cannot be read";
-  uint64_t end = stack[0] + stack[1] * 8;
-  bool inside = stack[2] > stack[0] && stack[2] < end && stack[2] % 8 == 0;
-  return inside && (end - stack[2]) % CFP_SIZE == 0 ? NULL : "control frames are not laid out as known";
-}
-
 static VALUE take_scan(void *data) {
   scan *s = data;
   VALUE thread = rb_thread_current();
-  const char *problem = check_thread(thread);
+  const char *problem = sn_vm_layout_check_thread(thread);
   if (!problem && !sn_vm_read(owner_struct(), s->words[s->count], SCAN_BYTES))
     problem = "the GVL's struct cannot be read";
   if (problem) s->problem = problem;

@@ -23,6 +23,12 @@ void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread);
 /* The address of a thread's struct; only to be compared with sn_vm_layout_gvl_owner, or given back to this file.
  * Contexts: gvl. */
 uintptr_t sn_vm_layout_thread_struct(VALUE thread);
+
+/* Whether the private words that lead from a thread to its control frames stand where the table says (thread struct,
+ * execution context, VM stack): each is read through the kernel and checked before the next. NULL when so, else a
+ * static reason. On every Ruby. The thread must be the caller. Contexts: gvl. */
+const char *sn_vm_layout_check_thread(VALUE thread);
+
 /* The struct of the thread that holds the main GVL, 0: none. A plain read. Contexts: any thread, signal. */
 uintptr_t sn_vm_layout_gvl_owner(void);
 

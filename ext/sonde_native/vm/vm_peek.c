@@ -14,6 +14,12 @@ bool sn_vm_peek_usable(void) {
   return usable;
 }
 
+#ifdef SONDE_TESTING
+void sn_vm_peek_testing_use(bool on) {
+  usable = on && SN_VM_CAN_PEEK;
+}
+#endif
+
 /* -- noting -------------------------------------------------------------------------------------------------------- */
 
 typedef struct two_frames {
@@ -152,20 +158,6 @@ sn_vm_peek_result sn_vm_peek_apply(const sn_vm_top *top, uintptr_t thread_struct
 
 /* -- self-test ----------------------------------------------------------------------------------------------------- */
 
-static const char *check_own_thread(uintptr_t th) {
-  uint64_t self, ec, back, stack[3];
-  if (!sn_vm_read(th + TH_SELF, &self, 8) || self != (uint64_t)rb_thread_current()) {
-    return "a Thread's struct is not laid out as known";
-  }
-  if (!sn_vm_read(th + TH_EC, &ec, 8) || !sn_vm_read(ec + EC_THREAD, &back, 8) || back != th) {
-    return "an execution context is not laid out as known";
-  }
-  if (!sn_vm_read(ec, stack, sizeof stack)) return "a VM stack cannot be read";
-  uint64_t end = stack[0] + stack[1] * 8;
-  bool inside = stack[2] > stack[0] && stack[2] < end && stack[2] % 8 == 0;
-  return inside && (end - stack[2]) % CFP_SIZE == 0 ? NULL : "control frames are not laid out as known";
-}
-
 /* What is shown, frame by frame, must be as much as the VM's own walk shows. */
 static const char *check_frames(uintptr_t th) {
   sn_vm_stack *stack = ruby_xmalloc(sizeof *stack);
@@ -180,9 +172,9 @@ static const char *check_frames(uintptr_t th) {
 }
 
 const char *sn_vm_peek_init(void) {
-  if (!SN_VM_CAN_PEEK) return "this Ruby keeps some frames elsewhere";
+  if (!SN_VM_CAN_PEEK) return "this Ruby is newer than any whose private words are known";
   uintptr_t th = sn_vm_layout_thread_struct(rb_thread_current());
-  const char *problem = check_own_thread(th);
+  const char *problem = sn_vm_layout_check_thread(rb_thread_current());
   if (!problem) problem = check_frames(th);
   sn_vm_top top;
   uint64_t known_ec = 0;

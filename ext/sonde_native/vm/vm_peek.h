@@ -8,9 +8,9 @@
  * compares:
  *  - the noted frame is still there, below others: these came later and are cut off
  *  - it is gone, was a C function, and its caller is on top: it is put back, by its method entry
- *  - anything else: the stack stays as it is Private words are read (see vm_layout_table.h), so it has its own
- *    self-test and nothing else depends on it.
- * */
+ *  - anything else: the stack stays as it is
+ * Private words are read (see vm_layout_table.h), so it has its own self-test and nothing else depends on it.
+ */
 #ifndef SONDE_VM_PEEK_H
 #define SONDE_VM_PEEK_H
 
@@ -39,5 +39,10 @@ bool sn_vm_peek_own(uintptr_t thread_struct, sn_vm_top *top);
 
 /* Corrects the calling thread's stack, just walked. may_add: no collection began since the note. Contexts: gvl, gc. */
 sn_vm_peek_result sn_vm_peek_apply(const sn_vm_top *top, uintptr_t thread_struct, bool may_add, sn_vm_stack *stack);
+
+#ifdef SONDE_TESTING
+/* Off: as if the self-test had failed. Contexts: gvl. */
+void sn_vm_peek_testing_use(bool on);
+#endif
 
 #endif

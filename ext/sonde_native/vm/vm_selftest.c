@@ -111,6 +111,11 @@ const char *sn_vm_selftest_run(void) {
   return NULL;
 }
 
+const char *sn_vm_selftest_untried(void) {
+  if (!SN_VM_NEWER_THAN_KNOWN) return NULL;
+  return "newer than any Ruby that Sonde was tried on: only public API is used";
+}
+
 bool sn_vm_selftest_result(uint32_t number, const char **name, const char **reason) {
   if (number >= TEST_COUNT) return false;
   *name = names[number];

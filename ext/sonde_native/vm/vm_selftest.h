@@ -15,4 +15,8 @@ const char *sn_vm_selftest_run(void);
 /* Name and reason (NULL: works) of the test with this number; false past the last. */
 bool sn_vm_selftest_result(uint32_t number, const char **name, const char **reason);
 
+/* NULL when this Ruby is among those that Sonde was tried on, else a static sentence about what follows from that.
+ * Contexts: any. */
+const char *sn_vm_selftest_untried(void);
+
 #endif

@@ -38,7 +38,7 @@ module Sonde
       def extension
         return { "loaded" => "no: #{Native.reason}" } unless Sonde.supported?
 
-        { "loaded" => "yes (built for #{Native::TAG})" }
+        { "loaded" => "yes (built for #{Native::TAG})", "tried on this Ruby" => Native.untried || "yes" }
       end
 
       # The results of the engine's test of itself.
