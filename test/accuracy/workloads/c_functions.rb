@@ -1,23 +1,30 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Accuracy
   # C functions that hold the GVL. They are sampled at the safepoint that follows them, so the time must be credited to
   # them and not to the caller or to the next call.
   class CFunctions < Workload
     describe "C functions under the GVL, as the leaf"
-    LEAVES = { sort: "Array#sort", pow: "Integer#pow", unpack: "String#unpack", tr: "String#tr" }.freeze
+    LEAVES = { sort: "Array#sort", pow: "Integer#pow", unpack: "String#unpack", tr: "String#tr", gsub: "String#gsub",
+               json: /\AJSON::Ext::Parser[.#]parse\z/ }.freeze
 
     def drive(seconds, ledger)
       numbers = Array.new(20_000) { random.rand(1 << 60) }
       base, exponent, modulus = Array.new(3) { random.rand(1 << 2048) | 1 << 2047 }
       bytes = random.bytes(100_000)
       text = "some plain text " * 40_000
+      short = "some plain text " * 4_000
+      document = JSON.generate(Array.new(400) { |i| { "number" => i, "text" => "line #{i}", "list" => [i, nil, true] } })
       until_past(seconds) do
-        case random.rand(4)
+        case random.rand(6)
         when 0 then ledger.clock(:sort) { numbers.sort }
         when 1 then ledger.clock(:pow) { base.pow(exponent, modulus) }
         when 2 then ledger.clock(:unpack) { bytes.unpack("C*") }
         when 3 then ledger.clock(:tr) { text.tr("a-y", "b-z") }
+        when 4 then ledger.clock(:gsub) { short.gsub(/plain/, "simple") }
+        when 5 then ledger.clock(:json) { JSON.parse(document) }
         end
       end
     end
@@ -27,7 +34,7 @@ module Accuracy
       window = Accuracy.window { ledger.clock(:all) { drive(seconds, ledger) } }
       whole = within("CFunctions#drive")
       shares = LEAVES.map do |part, leaf|
-        share(leaf, window.profile, part: leaf_in(leaf), whole: whole, truth: ledger[part], of: ledger[:all])
+        share(leaf.is_a?(Regexp) ? "JSON's parser" : leaf, window.profile, part: leaf_in(leaf), whole: whole, truth: ledger[part], of: ledger[:all])
       end
       shares << Exact.new(name: "credited to the C functions", truth: ledger.total(*LEAVES.keys), within: 0.03,
                           seen: window.profile.total("cpu-time", &both(whole, leaf_in(Regexp.union(LEAVES.values)))))
