@@ -98,9 +98,10 @@ size_t sn_threads_memory(void) {
 }
 
 int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed) {
-  enum { SOON_NS = 500000 };
+  enum { SOON_NS = 500000, SWITCH_NS = 80000 };
   if (cpu >= elapsed) return gap;
   if (elapsed < SOON_NS) return cpu * 2 >= elapsed ? gap : 0;
+  if (cpu * 2 < elapsed) cpu -= SWITCH_NS; /* it was off its CPU: coming back costs, and is no work of the stack */
   return cpu > 0 ? (int64_t)((double)gap * (double)cpu / (double)elapsed) : 0;
 }
 

@@ -132,7 +132,7 @@ size_t sn_threads_memory(void);
 /* How much of an instant's gap counts as burned, given that the thread's clock advanced by `cpu` in the `elapsed` time
  * since the instant was noted. Soon after it the question is whether the thread was on a CPU at that moment: all or
  * nothing. Later the share of the time that it was on one says more: on a busy machine a thread that burns all it gets
- * may get half. */
+ * may get half. Of a thread that was off its CPU for most of that time, what coming back costs is taken off. */
 int64_t sn_due_burned(int64_t gap, int64_t cpu, int64_t elapsed);
 
 bool sn_due_try_lock(sn_due *due, uint32_t attempts);
