@@ -6,6 +6,8 @@
 
 #include "vm_features.h"
 #include "vm_layout.h"
+#include "vm_layout_table.h"
+#include "vm_read.h"
 
 static VALUE no_path, c_path;
 
@@ -67,12 +69,30 @@ static void set_name(sn_vm_frame_text *text, const char *bytes, size_t length) {
   text->name_length = without_template_suffix(text->name, used);
 }
 
+static bool is_entry(uint64_t flags) {
+  return (flags & RUBY_T_MASK) == T_IMEMO && ((flags >> 12) & 15) == IMEMO_ENTRY;
+}
+
+/* When a method is refined, the VM makes its entry one of another kind, of which the accessors tell nothing but the
+ * class, and keeps what the entry was in a new one. Answers that one, or the frame itself. What the words hold is only
+ * guessed from the table: they are read through the kernel, and must agree with each other. Makes no object. */
+static VALUE without_refinement(VALUE frame) {
+  if (RB_TYPE_P(rb_profile_frame_label(frame), T_STRING)) return frame; /* most frames: nothing is missing */
+  uint64_t entry[5], definition[2], original[5];
+  if (!sn_vm_read(frame, entry, sizeof entry) || !is_entry(entry[0])) return frame;
+  if (!sn_vm_read(entry[ME_DEFINITION / 8], definition, sizeof definition)) return frame;
+  if ((definition[0] & 15) != METHOD_REFINED) return frame;
+  if (definition[1] % 8 != 0 || !sn_vm_read(definition[1], original, sizeof original)) return frame;
+  bool same = is_entry(original[0]) && original[ME_CALLED_ID / 8] == entry[ME_CALLED_ID / 8];
+  return same ? (VALUE)definition[1] : frame;
+}
+
 static VALUE label_of(VALUE frame, uint64_t aux) {
   VALUE label = sn_vm_layout_label(frame, aux);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_full_label(frame);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_label(frame);
   if (RB_TYPE_P(label, T_STRING)) return label;
-  /* A method that was refined after it ran: the VM tells its class only. */
+  /* A method that was refined after it ran, where without_refinement found nothing. */
   VALUE class_path = rb_profile_frame_classpath(frame);
   if (!RB_TYPE_P(class_path, T_STRING)) return Qnil;
   return rb_sprintf("%" PRIsVALUE "#(refined)", class_path);
@@ -85,7 +105,7 @@ static VALUE path_of(VALUE frame) {
 }
 
 void sn_vm_frame_describe(uint64_t frame_word, uint64_t aux, sn_vm_frame_text *text) {
-  VALUE frame = (VALUE)frame_word;
+  VALUE frame = without_refinement((VALUE)frame_word);
   VALUE label = label_of(frame, aux);
   if (RB_TYPE_P(label, T_STRING) && RSTRING_LEN(label) > 0) {
     set_name(text, RSTRING_PTR(label), (size_t)RSTRING_LEN(label));
@@ -97,6 +117,7 @@ void sn_vm_frame_describe(uint64_t frame_word, uint64_t aux, sn_vm_frame_text *t
   text->first_line = RB_FIXNUM_P(line) && FIX2LONG(line) > 0 ? FIX2INT(line) : 0; /* an eval may say -10 */
   VALUE path = path_of(frame);
   text->path = NIL_P(path) ? (text->first_line == 0 ? c_path : no_path) : path;
+  RB_GC_GUARD(frame);
 }
 
 sn_vm_frame_place sn_vm_frame_place_of(uint64_t frame, const char *directory, size_t length) {

@@ -48,6 +48,7 @@ enum {
   METHOD_ISEQ = 0,
   METHOD_C = 1,
   METHOD_BLOCK = 4,
+  METHOD_REFINED = 11,
 };
 
 static inline uint64_t word_at(uintptr_t address, int offset) {
