@@ -16,7 +16,8 @@ module Accuracy
       bytes = random.bytes(100_000)
       text = "some plain text " * 40_000
       short = "some plain text " * 4_000
-      document = JSON.generate(Array.new(400) { |i| { "number" => i, "text" => "line #{i}", "list" => [i, nil, true] } })
+      rows = Array.new(400) { |i| { "number" => i, "text" => "line #{i}", "list" => [i, nil, true] } }
+      document = JSON.generate(rows)
       until_past(seconds) do
         case random.rand(6)
         when 0 then ledger.clock(:sort) { numbers.sort }
@@ -34,7 +35,8 @@ module Accuracy
       window = Accuracy.window { ledger.clock(:all) { drive(seconds, ledger) } }
       whole = within("CFunctions#drive")
       shares = LEAVES.map do |part, leaf|
-        share(leaf.is_a?(Regexp) ? "JSON's parser" : leaf, window.profile, part: leaf_in(leaf), whole: whole, truth: ledger[part], of: ledger[:all])
+        share(leaf.is_a?(Regexp) ? "JSON's parser" : leaf, window.profile, part: leaf_in(leaf), whole: whole,
+                                                                           truth: ledger[part], of: ledger[:all])
       end
       shares << Exact.new(name: "credited to the C functions", truth: ledger.total(*LEAVES.keys), within: 0.03,
                           seen: window.profile.total("cpu-time", &both(whole, leaf_in(Regexp.union(LEAVES.values)))))
