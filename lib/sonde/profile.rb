@@ -43,7 +43,7 @@ module Sonde
 
     # One file may hold several gzip streams, one after the other.
     def self.gunzip(bytes)
-      require "zlib"
+      load_zlib
       result = String.new(encoding: Encoding::BINARY)
       position = 0
       while position < bytes.bytesize
@@ -71,6 +71,17 @@ module Sonde
     end
     private_class_method :gunzip, :gunzip_stream
 
+    LOADING = Mutex.new
+    private_constant :LOADING
+
+    # Not loaded with Sonde, so that nobody has it who saves nothing. One at a time: Ruby warns (with -w) when threads
+    # wait for each other in `require`.
+    #
+    # @api private
+    def self.load_zlib
+      LOADING.synchronize { require "zlib" } unless defined?(Zlib::GzipWriter)
+    end
+
     # @api private
     def initialize(native)
       @native = native
@@ -89,7 +100,7 @@ module Sonde
 
     # @return [String] the profile in the pprof format, compressed: the bytes of a .pb.gz file
     def to_pprof
-      require "zlib" unless defined?(Zlib::GzipWriter)
+      Profile.load_zlib
       # Level 1: the tables of a profile are repetitive, and higher levels cost much more than they save.
       Zlib.gzip(@native.encode, level: 1)
     end

@@ -101,7 +101,7 @@ static VALUE label_of(VALUE frame, uint64_t aux) {
 static VALUE path_of(VALUE frame) {
   VALUE path = rb_profile_frame_absolute_path(frame);
   if (!RB_TYPE_P(path, T_STRING)) path = rb_profile_frame_path(frame);
-  return RB_TYPE_P(path, T_STRING) ? path : Qnil;
+  return RB_TYPE_P(path, T_STRING) && RSTRING_LEN(path) > 0 ? path : Qnil;
 }
 
 void sn_vm_frame_describe(uint64_t frame_word, uint64_t aux, sn_vm_frame_text *text) {

@@ -102,16 +102,31 @@ pid_t sn_vm_layout_native_id(VALUE thread) {
 }
 
 #if SN_VM_HAS_RACTORS
-/* Exported by libruby: the main Ractor while it is the only one, else NULL. */
+/* Exported by libruby: the main Ractor until another one is made, then NULL for ever; and the VM. */
 extern void *ruby_single_main_ractor;
-static bool one_ractor(void) {
-  return ruby_single_main_ractor != NULL;
+extern char *ruby_current_vm_ptr __attribute__((weak));
+static bool counts_ractors; /* whether the number of Ractors is where the table says */
+
+static void find_ractor_count(void) {
+  uint64_t words[VM_MAIN_RACTOR / 8 + 1];
+  if (!&ruby_current_vm_ptr || !sn_vm_read((uintptr_t)ruby_current_vm_ptr, words, sizeof words)) return;
+  bool one = (uint32_t)words[VM_RACTOR_COUNT / 8] == 1;
+  counts_ractors = one && words[VM_MAIN_RACTOR / 8] == (uint64_t)ruby_single_main_ractor;
 }
+
+/* While other Ractors run, jobs are on a list that several threads write at once. When they have ended all is well
+ * again; only a thread of the main Ractor's, such as the caller, could make another. */
+static bool one_ractor(void) {
+  if (ruby_single_main_ractor) return true;
+  return counts_ractors && *(const volatile uint32_t *)(ruby_current_vm_ptr + VM_RACTOR_COUNT) == 1;
+}
+
 static uintptr_t owner_struct(void) {
   return (uintptr_t)ruby_single_main_ractor;
 }
 #else
 extern void *ruby_current_vm_ptr;
+static void find_ractor_count(void) {}
 static bool one_ractor(void) {
   return true;
 }
@@ -226,6 +241,7 @@ const char *sn_vm_layout_init(void) {
   if (!owner_struct()) return "more than one Ractor exists already";
   const char *problem = scan_threads();
   if (!problem) problem = check_walk();
+  find_ractor_count();
   usable = problem == NULL;
   return problem;
 }

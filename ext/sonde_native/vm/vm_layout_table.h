@@ -40,6 +40,10 @@ enum {
                 : SN_RUBY_AT_LEAST(3, 0) ? 0
                                          : 8,
 
+  /* the VM, from 3.0 on */
+  VM_RACTOR_COUNT = 24, /* 32 bits */
+  VM_MAIN_RACTOR = 32,
+
   INTERRUPT_POSTPONED_JOB = 0x04,
   ENV_LOCAL = 0x2,
   FRAME_C = 0x80,
