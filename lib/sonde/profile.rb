@@ -80,6 +80,8 @@ module Sonde
     # @api private
     def self.load_zlib
       LOADING.synchronize { require "zlib" } unless defined?(Zlib::GzipWriter)
+    rescue ThreadError # in a signal handler, where a Mutex cannot be locked
+      require "zlib"
     end
 
     # @api private
