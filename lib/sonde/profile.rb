@@ -80,8 +80,8 @@ module Sonde
     # @api private
     def self.load_zlib
       LOADING.synchronize { require "zlib" } unless defined?(Zlib::GzipWriter)
-    rescue ThreadError # in a signal handler, where a Mutex cannot be locked
-      require "zlib"
+    rescue ThreadError
+      raise Error, "zlib is needed and cannot be loaded in a signal handler; require it before"
     end
 
     # @api private
