@@ -25,7 +25,7 @@ end
 Foreign.start
 $VERBOSE = nil # Ruby's own notice that they are experimental
 sums = defined?(Ractor) ? Array.new(4) { results_of_ractors } : []
-fib(24)
+20.times { fib(24) }
 GC.start
 Foreign.stop
 wrong = sums.reject { |one| one == [2584, 4181, 6765, 6765] }
