@@ -6,6 +6,8 @@ require "rbconfig"
 require "tmpdir"
 require_relative "support/measure"
 
+LIB = File.expand_path("../lib", __dir__)
+
 # Prints the number of instants.
 PROGRAM = <<~RUBY
   require "sonde"
@@ -28,7 +30,7 @@ def count(sleepers, instants)
   Dir.mktmpdir do |directory|
     file = File.join(directory, "callgrind")
     command = ["valgrind", "--tool=callgrind", "--max-threads=1200", "--toggle-collect=work", "--collect-systime=yes",
-               "--callgrind-out-file=#{file}", "--quiet", RbConfig.ruby, "-I#{$LOAD_PATH.first}", "-e", PROGRAM,
+               "--callgrind-out-file=#{file}", "--quiet", RbConfig.ruby, "-I#{LIB}", "-e", PROGRAM,
                sleepers.to_s, instants.to_s]
     seen = IO.popen(command, err: File::NULL, &:read).to_f
     raise "the program under valgrind failed" if seen.zero?

@@ -18,7 +18,7 @@ PROGRAM = <<~RUBY
 RUBY
 
 runs = Array.new(Measure.full_or_short(31, 3)) do
-  IO.popen([RbConfig.ruby, "-I#{$LOAD_PATH.first}", "-e", PROGRAM], &:read).split.map(&:to_f)
+  IO.popen([RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", "-e", PROGRAM], &:read).split.map(&:to_f)
 end
 abort "the program failed" unless runs.all? { |times| times.size == 3 }
 Measure.heading("Start, in fresh processes (milliseconds: median, slowest of #{runs.size})")
