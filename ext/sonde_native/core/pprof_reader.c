@@ -186,7 +186,7 @@ static sn_status read_time(sn_reader *reader, const sn_proto_field *field) {
 }
 
 static sn_status read_default_type(sn_reader *reader, const sn_proto_field *field) {
-  uint32_t id;
+  uint32_t id = 0; /* for compilers that do not see that a status of SN_OK comes with an id */
   const sn_status status = sn_reader_string(reader, field, &id);
   if (status != SN_OK) return status;
   for (uint32_t i = 0; i < reader->profile->type_count; i++) {

@@ -19,31 +19,38 @@
 unsigned int rb_iseq_line_no(const void *iseq, size_t position);
 VALUE rb_id2str(ID id);
 
-static unsigned imemo_type(uint64_t object) {
-  return (unsigned)(word_at(object, 0) >> 12) & 15;
+/* Of the first word of an object: what it is, and for a VM-internal one (T_IMEMO) of which kind. */
+enum {
+  KIND_MASK = RUBY_T_MASK | 15 << 12,
+  KIND_ENTRY = T_IMEMO | IMEMO_ENTRY << 12,
+  KIND_SVAR = T_IMEMO | IMEMO_SVAR << 12
+};
+
+/* 0 for what is no object. */
+static inline uint64_t kind_of(uint64_t object) {
+  return object && !RB_SPECIAL_CONST_P((VALUE)object) ? word_at(object, 0) & KIND_MASK : 0;
 }
 
-static bool is_imemo(uint64_t object) {
-  return object && !RB_SPECIAL_CONST_P((VALUE)object) && (word_at(object, 0) & RUBY_T_MASK) == T_IMEMO;
+static inline bool is_imemo(uint64_t object) {
+  return (kind_of(object) & RUBY_T_MASK) == T_IMEMO;
 }
 
 /* What an environment's method slot holds -> method entry, or 0. */
-static uint64_t entry_of(uint64_t object) {
-  if (!is_imemo(object)) return 0;
-  if (imemo_type(object) == IMEMO_SVAR) {
-    object = word_at(object, SVAR_ENTRY);
-    if (!is_imemo(object)) return 0;
-  }
-  return imemo_type(object) == IMEMO_ENTRY ? object : 0;
+static inline uint64_t entry_of(uint64_t object) {
+  uint64_t kind = kind_of(object);
+  if (SN_LIKELY(kind == KIND_ENTRY)) return object;
+  if (kind != KIND_SVAR) return 0;
+  object = word_at(object, SVAR_ENTRY);
+  return kind_of(object) == KIND_ENTRY ? object : 0;
 }
 
-static unsigned method_type(uint64_t entry) {
+static inline unsigned method_type(uint64_t entry) {
   uint64_t definition = word_at(entry, ME_DEFINITION);
   return definition ? *(const uint32_t *)definition & 15 : 15;
 }
 
 /* ep[0]: flags, ep[-1]: the surrounding environment, ep[-2]: method slot. */
-static uint64_t entry_of_frame(uint64_t ep) {
+static inline uint64_t entry_of_frame(uint64_t ep) {
   enum { DEEPEST_NESTING = 256 };
   for (int i = 0; i < DEEPEST_NESTING; i++) {
     uint64_t entry = entry_of(word_at(ep, -16));
@@ -54,55 +61,54 @@ static uint64_t entry_of_frame(uint64_t ep) {
   return 0;
 }
 
-static uint64_t body_of(uint64_t iseq) {
-  return word_at(iseq, ISEQ_BODY);
-}
-
 /* 0 where pc is not inside the iseq: compiled code may leave an old one in the top frame. */
-static int32_t line_of(uint64_t iseq, uint64_t pc) {
-  uint64_t body = body_of(iseq);
+static inline int32_t line_of(uint64_t iseq, uint64_t body, uint64_t pc) {
   uint64_t encoded = word_at(body, BODY_ENCODED);
   uint32_t size = *(const uint32_t *)(body + BODY_SIZE);
-  if (pc < encoded || (pc - encoded) / 8 > size) return 0;
   uint64_t position = (pc - encoded) / 8;
+  if (pc < encoded || position > size) return 0;
   return (int32_t)rb_iseq_line_no((const void *)iseq, position > 0 ? position - 1 : 0);
 }
 
 /* Type 1 of an iseq is a method body; others inside a method are blocks, rescues and the like. */
-static bool is_method_body(uint64_t iseq) {
-  return *(const uint32_t *)body_of(iseq) == 1;
+static inline bool is_method_body(uint64_t body) {
+  return *(const uint32_t *)body == 1;
 }
 
-static void add(sn_vm_stack *stack, uint64_t frame, uint64_t aux, int32_t line) {
-  stack->frames[stack->length] = frame;
-  stack->aux[stack->length] = aux;
-  stack->lines[stack->length] = line;
-  stack->length++;
+static inline void put(sn_vm_stack *stack, uint32_t at, uint64_t frame, uint64_t aux, int32_t line) {
+  stack->frames[at] = frame;
+  stack->aux[at] = aux;
+  stack->lines[at] = line;
 }
 
-static void add_frame(sn_vm_stack *stack, uint64_t iseq, uint64_t pc, uint64_t entry) {
-  if (iseq) {
-    bool own = entry && method_type(entry) == METHOD_ISEQ && is_method_body(iseq);
-    add(stack, own ? entry : iseq, own ? 0 : entry, line_of(iseq, pc));
-  } else if (entry && method_type(entry) == METHOD_C) {
-    add(stack, entry, 0, 0);
+/* Puts a frame at that place, unless it is none that is shown. Returns the next place. */
+static inline uint32_t put_frame(sn_vm_stack *stack, uint32_t at, uint64_t iseq, uint64_t pc, uint64_t entry) {
+  unsigned type = entry ? method_type(entry) : 15;
+  if (!iseq) {
+    if (type != METHOD_C) return at;
+    put(stack, at, entry, 0, 0);
+    return at + 1;
   }
+  uint64_t body = word_at(iseq, ISEQ_BODY);
+  bool own = type == METHOD_ISEQ && is_method_body(body);
+  put(stack, at, own ? entry : iseq, own ? 0 : entry, line_of(iseq, body, pc));
+  return at + 1;
 }
 
-static bool is_c_frame(uint64_t ep) {
-  return (word_at(ep, 0) & FRAME_C) != 0;
-}
-
-static void walk(sn_vm_stack *stack, uint64_t cfp, uint64_t end) {
-  for (; cfp + CFP_SIZE < end && stack->length < SN_VM_MAX_FRAMES; cfp += CFP_SIZE) {
-    uint64_t iseq = word_at(cfp, CFP_ISEQ), pc = word_at(cfp, CFP_PC), ep = word_at(cfp, CFP_EP);
+/* The length stays local: the compiler may not assume that the frames do not overlap with it. */
+static uint32_t walk(sn_vm_stack *stack, uint64_t cfp, uint64_t end) {
+  uint32_t n = 0;
+  for (; cfp + CFP_SIZE < end && n < SN_VM_MAX_FRAMES; cfp += CFP_SIZE) {
+    uint64_t ep = word_at(cfp, CFP_EP);
     if (!ep) continue;
-    if (is_c_frame(ep)) {
-      add_frame(stack, 0, 0, entry_of_frame(ep));
-    } else if (is_imemo(iseq) && pc) {
-      add_frame(stack, iseq, pc, entry_of_frame(ep));
+    if (word_at(ep, 0) & FRAME_C) {
+      n = put_frame(stack, n, 0, 0, entry_of_frame(ep));
+      continue;
     }
+    uint64_t iseq = word_at(cfp, CFP_ISEQ), pc = word_at(cfp, CFP_PC);
+    if (pc && is_imemo(iseq)) n = put_frame(stack, n, iseq, pc, entry_of_frame(ep));
   }
+  return n;
 }
 
 void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
@@ -113,18 +119,19 @@ void sn_vm_layout_walk(sn_vm_stack *stack, VALUE thread) {
   if (!ec) return;
   uint64_t base = word_at(ec, EC_VM_STACK), cfp = word_at(ec, EC_CFP);
   uint64_t end = base + word_at(ec, EC_VM_STACK_SIZE) * 8;
-  if (base && cfp > base && cfp < end) walk(stack, cfp, end);
+  if (base && cfp > base && cfp < end) stack->length = walk(stack, cfp, end);
 }
 
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
                           sn_vm_stack *stack) {
-  stack->length = 0;
-  stack->has_aux = true;
-  for (uint32_t i = 0; i < count && stack->length < SN_VM_MAX_FRAMES; i++) {
-    if (omitted && i == count / 2) add(stack, omitted_frame, 0, (int32_t)omitted);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < count && n < SN_VM_MAX_FRAMES - 1; i++) {
+    if (omitted && i == count / 2) put(stack, n++, omitted_frame, 0, (int32_t)omitted);
     if (frames[i].iseq && !is_imemo(frames[i].iseq)) continue;
-    add_frame(stack, frames[i].iseq, frames[i].pc, entry_of(frames[i].entry));
+    n = put_frame(stack, n, frames[i].iseq, frames[i].pc, entry_of(frames[i].entry));
   }
+  stack->length = n;
+  stack->has_aux = true;
 }
 
 /* -- names --------------------------------------------------------------------------------------------------------- */
@@ -159,8 +166,7 @@ static VALUE label_of_block(VALUE iseq, VALUE entry) {
 VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
   if (!sn_vm_layout_usable()) return Qnil;
   if (aux) return label_of_block(frame, (VALUE)aux);
-  if (imemo_type((uint64_t)frame) == IMEMO_ENTRY && method_type((uint64_t)frame) == METHOD_C)
-    return name_of_method(frame);
+  if (kind_of((uint64_t)frame) == KIND_ENTRY && method_type((uint64_t)frame) == METHOD_C) return name_of_method(frame);
   return Qnil;
 }
 
