@@ -4,12 +4,12 @@ module Sonde
   # What to profile, and how: a frozen value. Every wrong option raises ArgumentError with its name, the value, and what
   # is allowed.
   class Configuration
-    MODES = %i[cpu wall].freeze
+    MODES = %i[cpu wall alloc].freeze
     RATES = (1..1000).freeze
     FRAMES = (10..16_000).freeze
     MEMORY = (1_048_576..1_073_741_824).freeze
 
-    DEFAULTS = { modes: MODES, rate: 100, max_frames: 2000, memory_limit: 67_108_864 }.freeze
+    DEFAULTS = { modes: %i[cpu wall].freeze, rate: 100, max_frames: 2000, memory_limit: 67_108_864 }.freeze
 
     # @return [Array<Symbol>] what is measured
     attr_reader :modes

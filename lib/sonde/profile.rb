@@ -166,6 +166,22 @@ module Sonde
       self
     end
 
+    # How exact the share of a site in an allocation profile is. The total of alloc-samples is exact; to which site the
+    # objects go is sampled. The figure is for the worst case, in which each window of sampling saw one site only; it
+    # is up to 1.7 times too large where sites take turns quickly. For alloc-size it is too small where a few huge
+    # objects were hardly ever picked: look at alloc-samples-unscaled of the site.
+    #
+    # @param share [Float] the site's part of the total, 0.0 to 1.0
+    # @param by [String] "alloc-samples" or "alloc-size"
+    # @return [Float, nil] one standard error of the share; nil if the profile does not say
+    # @raise [ArgumentError] if an option is wrong
+    def standard_error(share, by: "alloc-samples")
+      wrong_option(:by, by, "alloc-samples, alloc-size") unless %w[alloc-samples alloc-size].include?(by)
+      wrong_option(:share, share, "0.0 to 1.0") unless share.is_a?(Numeric) && share >= 0 && share <= 1
+      worth = windows_worth(by)
+      worth && Math.sqrt(share * (1.0 - share) / worth)
+    end
+
     # @return [String]
     def inspect
       values = totals.map { |type, value| " #{type}=#{value}" }.join
@@ -177,6 +193,20 @@ module Sonde
     attr_reader :native
 
     private
+
+    ALLOCATIONS = /\Aalloc: .*? worth ([\d.]+) equal ones for alloc-samples, ([\d.]+) for alloc-size; .*? (\d+) est/
+                  .freeze
+    private_constant :ALLOCATIONS
+
+    # Each part that was merged has a comment of its own: their shares are weighted by their objects.
+    def windows_worth(type)
+      parts = comments.map { |comment| ALLOCATIONS.match(comment) }.compact
+      parts = parts.map { |part| [part[3].to_f, part[type == "alloc-samples" ? 1 : 2].to_f] }
+                   .select { |objects, worth| objects.positive? && worth.positive? }
+      return nil if parts.empty?
+
+      parts.sum(&:first)**2 / parts.sum { |objects, worth| objects**2 / worth }
+    end
 
     def wrong_option(name, value, allowed)
       raise ArgumentError, "wrong option #{name}: #{value.inspect} (allowed: #{allowed})"

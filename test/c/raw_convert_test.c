@@ -206,6 +206,50 @@ static void own_labels(void) {
   end(&s);
 }
 
+static void allocations(void) {
+  setup s;
+  begin(&s);
+  book(&s, 5001, 0, SN_ALLOC_SAMPLES, 2000);
+  book(&s, 5001, 0, SN_ALLOC_SIZE, 80000);
+  book(&s, 5002, 0, SN_ALLOC_SAMPLES, 1000);
+  book(&s, 5002, 0, SN_ALLOC_SAMPLES_UNSCALED, 7);
+  s.input.alloc_total = 10000001;
+  s.input.columns = 7u << SN_ALLOC_SAMPLES;
+  convert(&s);
+  EXPECT_EQ(sum(&s.out, "alloc-samples", NULL, NULL), 10000001);
+  EXPECT_EQ(sum(&s.out, "alloc-samples", "f5001", NULL), 6666667);
+  EXPECT_EQ(sum(&s.out, "alloc-samples", "f5002", NULL), 3333334);
+  EXPECT_EQ(sum(&s.out, "alloc-samples-unscaled", NULL, NULL), 7);
+  EXPECT_EQ(sum(&s.out, "alloc-size", "f5001", NULL), 266666693);
+  size_t length;
+  EXPECT_TEXT(sn_string_table_get(&s.out.strings, s.out.default_type, &length), "alloc-samples");
+  end(&s);
+}
+
+static void detail_labels(void) {
+  setup s;
+  sn_detail_labels labels[3] = {{.count = 0}};
+  begin(&s);
+  s.input.columns = 1u << SN_ALLOC_SAMPLES;
+  s.input.details = labels;
+  const uint32_t id = stack(&s, 5001);
+  for (uint32_t i = 0; i < 3; i++) {
+    sn_row_key key = {.stack = id};
+    key.detail = i == 0 ? 0 : sn_detail_table_intern(&s.store.details, (sn_raw_detail){4096 + i, SN_DETAIL_LIVE, i});
+    sn_raw_store_add(&s.store, key, SN_ALLOC_SAMPLES, 5 + i);
+    labels[i].count = i;
+    labels[i].labels[0] = (sn_label){.key = intern(&s.out, "class"), .str = intern(&s.out, i == 1 ? "One" : "Two")};
+    labels[i].labels[1] = (sn_label){.key = intern(&s.out, "age"), .num = 9};
+  }
+  convert(&s);
+  char *text = profile_text(&s.out);
+  EXPECT(strstr(text, "class=One -> 6") != NULL);
+  EXPECT(strstr(text, "age=9 class=Two -> 7") != NULL || strstr(text, "class=Two age=9 -> 7") != NULL);
+  EXPECT_EQ(sum(&s.out, "alloc-samples", NULL, NULL), 18);
+  free(text);
+  end(&s);
+}
+
 int main(void) {
   test("the CPU time of each thread is exact, whatever the weights", exact);
   test("a thread's CPU time is shared in proportion to the weights", shares);
@@ -216,5 +260,7 @@ int main(void) {
   test("only the columns asked for become sample types", columns);
   test("no column at all is a mistake", no_columns);
   test("a row's own labels stand beside thread and state", own_labels);
+  test("allocations are scaled to the VM's count, sizes by the same factor", allocations);
+  test("a row's detail becomes labels", detail_labels);
   return finish(__FILE__);
 }

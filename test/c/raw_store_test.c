@@ -64,12 +64,34 @@ static void no_frames(void) {
 static void rows(void) {
   sn_raw_store store;
   make(&store, 0);
-  const sn_row_key keys[] = {{0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}, {0, 1, 1, 1}};
+  const sn_row_key keys[] = {{0, 1, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 1, 1, 1, 1}};
   for (uint32_t i = 0; i < SN_ARRAY_LENGTH(keys); i++) sn_raw_store_add(&store, keys[i], SN_WALL_TIME, (int64_t)i);
   sn_raw_store_add(&store, (sn_row_key){0}, SN_WALL_TIME, 100);
-  EXPECT_EQ(store.row_count, 5);
+  EXPECT_EQ(store.row_count, 6);
   EXPECT_EQ(store.rows[0].values[SN_WALL_TIME], 100);
   for (uint32_t i = 0; i < SN_ARRAY_LENGTH(keys); i++) EXPECT_EQ(store.rows[i + 1].values[SN_WALL_TIME], i);
+  sn_raw_store_destroy(&store);
+}
+
+static void details(void) {
+  sn_raw_store store;
+  make(&store, 0);
+  const sn_raw_detail some[] = {
+      {4096, SN_DETAIL_CLASS, 0}, {4097, SN_DETAIL_CLASS, 0}, {4096, SN_DETAIL_LIVE, 0}, {4096, SN_DETAIL_LIVE, 7}};
+  EXPECT_EQ(sn_detail_table_intern(&store.details, (sn_raw_detail){0}), 0);
+  for (int turn = 0; turn < 2; turn++) {
+    for (uint32_t i = 0; i < SN_ARRAY_LENGTH(some); i++) {
+      EXPECT_EQ(sn_detail_table_intern(&store.details, some[i]), i + 1);
+    }
+  }
+  store.memory->limit = 1; /* full: one more is nothing, not a failure */
+  uint32_t last = 1;
+  for (uint64_t word = 5000; last != 0 && word < 1000000; word++) {
+    last = sn_detail_table_intern(&store.details, (sn_raw_detail){word, SN_DETAIL_CLASS, 0});
+  }
+  EXPECT_EQ(last, 0);
+  sn_raw_store_reset(&store);
+  EXPECT_EQ(atomic_load(&store.details.count), 1);
   sn_raw_store_destroy(&store);
 }
 
@@ -162,7 +184,8 @@ int main(void) {
   test("a new store has stack 0, (overflow), and row 0", empty);
   test("a known stack and row cost no allocation", known);
   test("a stack without frames is (native code)", no_frames);
-  test("rows differ by stack, thread, labels and state", rows);
+  test("rows differ by stack, thread, labels, state and detail", rows);
+  test("details get dense ids, 0 is nothing, and a full table answers 0", details);
   test("past the memory limit nothing is lost, and what overflowed is counted", overflows);
   test("rows that do not fit land in row 0", overflowed_rows);
   test("a reset forgets all, keeps about a megabyte, and cannot fail", reset);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
 #include "../collect/collect_status.h"
 #include "../os/os_clock.h"
@@ -41,7 +42,10 @@ static uint32_t columns_of_mode(VALUE mode) {
     uint32_t gvl = sn_engine_measures_gvl_wait() ? 1u << SN_GVL_WAIT_TIME : 0;
     return common | gvl | 1u << SN_WALL_TIME | 1u << SN_WALL_SAMPLES;
   }
-  SN_EXPECT(false, mode, ":cpu or :wall");
+  if (mode == ID2SYM(rb_intern("alloc"))) {
+    return 1u << SN_ALLOC_SAMPLES | 1u << SN_ALLOC_SAMPLES_UNSCALED | 1u << SN_ALLOC_SIZE;
+  }
+  SN_EXPECT(false, mode, ":cpu, :wall or :alloc");
   return 0;
 }
 
@@ -87,6 +91,16 @@ static void comment(sn_window *window, const char *text) {
   if (sn_profile_add_comment(window->profile, text, strlen(text)) == SN_NO_MEMORY) return;
 }
 
+static void comment_allocations(sn_window *window) {
+  char text[400];
+  if (!(window->columns >> SN_ALLOC_SAMPLES & 1)) return;
+  sn_alloc_describe(&window->alloc, text, sizeof text);
+  comment(window, text);
+  if (!sn_alloc_problem()) return;
+  snprintf(text, sizeof text, "alloc: stopped; %s", sn_alloc_problem());
+  comment(window, text);
+}
+
 static void add_comments(sn_window *window) {
   char text[200];
   if (window->failed != SN_OK) {
@@ -95,6 +109,7 @@ static void add_comments(sn_window *window) {
   }
   sn_engine_describe_losses(text, sizeof text);
   if (text[0]) comment(window, text);
+  comment_allocations(window);
 }
 
 static VALUE take_profile(sn_window *window) {

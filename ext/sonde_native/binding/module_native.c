@@ -1,4 +1,5 @@
 /* Sonde::Native's own functions: running?, status, features, untried. Called by any Ruby thread, with the GVL. */
+#include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
 #include "../collect/collect_status.h"
 #include "../vm/vm_selftest.h"
@@ -38,6 +39,25 @@ static VALUE drops(const sn_engine *e) {
   return hash;
 }
 
+/* nil while allocations are not watched. */
+static VALUE allocations(void) {
+  if (!sn_alloc_is_on()) return Qnil;
+  sn_alloc_counts counts = sn_alloc_counted();
+  VALUE hash = rb_hash_new();
+  put(hash, "scheme", ID2SYM(rb_intern(counts.by_count ? "count" : "time")));
+  put(hash, "alloc_windows", ULL2NUM(counts.windows));
+  put(hash, "alloc_windows_empty", ULL2NUM(counts.empty));
+  put(hash, "objects_seen", ULL2NUM(counts.objects));
+  put(hash, "objects_picked", ULL2NUM(counts.picks));
+  put(hash, "objects_unmeasured", ULL2NUM(counts.unmeasured));
+  put(hash, "hook_ns", rb_float_new(counts.hook_ns));
+  put(hash, "interval_ms", rb_float_new(counts.interval_ms));
+  put(hash, "coin", rb_float_new(counts.coin));
+  const char *problem = sn_alloc_problem();
+  put(hash, "problem", problem ? rb_str_new_cstr(problem) : Qnil);
+  return hash;
+}
+
 static VALUE native_status(VALUE self) {
   (void)self;
   const sn_engine *e = &sn_the_engine;
@@ -59,6 +79,7 @@ static VALUE native_status(VALUE self) {
   put(hash, "stretched", counter(&e->counters.stretched));
   put(hash, "lateness_ns", counter(&e->counters.lateness_ns));
   put(hash, "drops", drops(e));
+  put(hash, "allocations", allocations());
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
   put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
   put(hash, "longest_pause_ns", counter(&e->counters.longest_pause_ns));

@@ -9,6 +9,7 @@
 
 #include <ruby/debug.h>
 
+#include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
 #include "../collect/collect_sample.h"
 #include "../os/os_clock.h"
@@ -88,6 +89,13 @@ static VALUE use_peek(VALUE self, VALUE on) {
   return Qnil;
 }
 
+/* Whether allocation windows are by count, as they are beside compiled code; from when they are watched anew. */
+static VALUE allocations_by_count(VALUE self, VALUE wanted) {
+  (void)self;
+  sn_alloc_force_by_count(RTEST(wanted));
+  return wanted;
+}
+
 void sn_define_testing(VALUE native) {
   VALUE testing = rb_define_module_under(native, "Testing");
   rb_define_singleton_method(testing, "bench_sample", bench_sample, 1);
@@ -95,6 +103,7 @@ void sn_define_testing(VALUE native) {
   rb_define_singleton_method(testing, "bench_clocks", bench_clocks, 1);
   rb_define_singleton_method(testing, "delay_jobs", delay_jobs, 1);
   rb_define_singleton_method(testing, "use_peek", use_peek, 1);
+  rb_define_singleton_method(testing, "allocations_by_count=", allocations_by_count, 1);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "../vm/vm_frame.h"
 #include "../vm/vm_selftest.h"
 #include "../vm/vm_thread.h"
+#include "collect_alloc.h"
 #include "collect_gc.h"
 #include "collect_sample.h"
 #include "collect_watch.h"
@@ -72,6 +73,7 @@ static VALUE begin_collecting(VALUE unused) {
 static void stop(void) {
   pause_engine();
   sn_vm_events_disable();
+  sn_alloc_end();
   sn_watch_clear();
   sn_threads_end();
 }
@@ -102,13 +104,22 @@ static const char *start(const sn_engine_options *options) {
   return problem;
 }
 
+static const uint32_t SAMPLED_COLUMNS =
+    1u << SN_CPU_TIME | 1u << SN_WALL_TIME; /* those that need instants of the worker */
+static const uint32_t ALLOC_COLUMNS = 1u << SN_ALLOC_SAMPLES;
+
 /* The union of what all windows ask for. */
 static void apply_options(uint32_t max_frames) {
   int64_t interval = INT64_MAX;
+  uint32_t columns = 0;
   for (const sn_window *w = sn_windows; w; w = w->next) {
     if (w->interval_ns < interval) interval = w->interval_ns;
+    columns |= w->columns;
   }
   if (interval == INT64_MAX) return;
+  atomic_store_explicit(&sn_the_engine.samples, (columns & SAMPLED_COLUMNS) != 0, memory_order_release);
+  if (!(columns & ALLOC_COLUMNS)) sn_alloc_end();
+  sn_worker_wake();
   sn_the_engine.base_interval_ns = interval;
   atomic_store(&sn_the_engine.interval_ns, interval);
   if (max_frames > sn_the_engine.max_frames) sn_the_engine.max_frames = max_frames;
@@ -133,27 +144,21 @@ static void unlink_window(sn_window *window) {
 
 /* The types that the window's modes ask for, so that a merge takes these and no others. */
 static sn_status prepare_profile(sn_window *window) {
-  static const struct {
-    const char *type, *unit;
-  } columns[] = {
-#define X(symbol, type, unit) {type, unit},
-      SN_COLUMNS(X)
-#undef X
-  };
   sn_profile *p = sn_profile_new();
   if (!p) return SN_NO_MEMORY;
   window->profile = p;
   sn_status status = SN_OK;
   uint32_t position;
   for (uint32_t i = 0; i < SN_COLUMN_COUNT && status == SN_OK; i++) {
-    if (window->columns >> i & 1) status = sn_profile_add_type(p, columns[i].type, columns[i].unit, &position);
+    if (window->columns >> i & 1)
+      status = sn_profile_add_type(p, sn_column_names[i].type, sn_column_names[i].unit, &position);
   }
   if (status != SN_OK) return status;
-  uint32_t preferred = window->columns >> SN_CPU_TIME & 1 ? SN_CPU_TIME : SN_WALL_TIME;
-  status = sn_profile_string(p, columns[preferred].type, strlen(columns[preferred].type), &p->period_type.type);
-  if (status == SN_OK) status = sn_profile_string(p, "nanoseconds", 11, &p->period_type.unit);
+  const sn_column_name *preferred = &sn_column_names[sn_column_preferred(window->columns)];
+  status = sn_profile_string(p, preferred->type, strlen(preferred->type), &p->period_type.type);
+  if (status == SN_OK) status = sn_profile_string(p, preferred->unit, strlen(preferred->unit), &p->period_type.unit);
   p->default_type = p->period_type.type;
-  p->period = window->interval_ns;
+  p->period = window->columns & SAMPLED_COLUMNS ? window->interval_ns : 1;
   p->time_nanos = window->started_real;
   return status;
 }
@@ -162,6 +167,7 @@ sn_status sn_engine_begin_profile(sn_window *window) {
   window->started = sn_the_engine.slot_started;
   window->started_real = sn_clock_realtime() - (sn_clock_monotonic() - window->started);
   window->failed = SN_OK;
+  memset(&window->alloc, 0, sizeof window->alloc);
   return prepare_profile(window);
 }
 
@@ -171,11 +177,26 @@ typedef struct open_request {
   const char *problem;
 } open_request;
 
+static VALUE call_alloc_begin(VALUE unused) {
+  (void)unused;
+  return (VALUE)sn_alloc_begin();
+}
+
+/* started: this very call started the engine, which has no window yet. */
+static const char *begin_allocations(bool started) {
+  int raised = 0;
+  VALUE problem = rb_protect(call_alloc_begin, Qnil, &raised);
+  if (!raised) return (const char *)problem;
+  if (started) stop();
+  rb_jump_tag(raised);
+}
+
 static VALUE open_body(VALUE data) {
   open_request *request = (open_request *)data;
   sn_window *window = request->window;
   window->columns = request->options->columns;
   window->interval_ns = (int64_t)(1e9 / request->options->rate);
+  bool started = false;
   if (sn_windows) {
     sn_flush();
   } else {
@@ -183,12 +204,14 @@ static VALUE open_body(VALUE data) {
     sn_the_engine.base_interval_ns = window->interval_ns;
     atomic_store(&sn_the_engine.interval_ns, window->interval_ns);
     request->problem = start(request->options);
+    started = !request->problem;
   }
-  if (!request->problem && sn_engine_begin_profile(window) != SN_OK) {
-    if (!sn_windows) stop();
-    request->problem = "no memory for a profile";
+  if (!request->problem && window->columns & ALLOC_COLUMNS) request->problem = begin_allocations(started);
+  if (!request->problem && sn_engine_begin_profile(window) != SN_OK) request->problem = "no memory for a profile";
+  if (request->problem) {
+    if (started) stop();
+    return Qnil;
   }
-  if (request->problem) return Qnil;
   link_window(window);
   apply_options(request->options->max_frames);
   return Qnil;
@@ -285,6 +308,7 @@ static void after_fork_in_child(void) {
   atomic_store(&sn_the_engine.enabled, false);
   sn_worker_forget();
   sn_watch_forget();
+  sn_alloc_forget();
   bool torn = sn_flush_is_of_another_thread();
   for (sn_window *w = sn_windows; w; w = w->next) {
     w->open = false;
@@ -298,6 +322,7 @@ static void after_fork_in_child(void) {
 static void stop_for_good(VALUE unused) {
   (void)unused;
   pause_engine();
+  sn_alloc_end();
 }
 
 /* Collected only when the VM goes down, even where no end proc ran: nobody may trigger a job after that. */
@@ -311,11 +336,16 @@ static const rb_data_type_t guard_type = {
     .function = {.dmark = NULL, .dfree = guard_free, .dsize = NULL},
 };
 
+static void job(void) {
+  sn_alloc_job();
+  sn_sample_job();
+}
+
 const char *sn_engine_init(const char *own_directory, size_t own_directory_length) {
   sn_engine *e = &sn_the_engine;
   e->stack = malloc(sizeof *e->stack);
   if (!e->stack || !sn_threads_init() || sn_recorder_init(&e->recorder, 0) != SN_OK) return "no memory";
-  static const sn_vm_callbacks callbacks = {.job = sn_sample_job,
+  static const sn_vm_callbacks callbacks = {.job = job,
                                             .resumed = sn_sample_resumed,
                                             .suspended = sn_sample_suspended,
                                             .ready = sn_sample_ready,

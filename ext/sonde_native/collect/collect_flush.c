@@ -12,7 +12,9 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_frame.h"
+#include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
+#include "collect_alloc.h"
 #include "collect_gc.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
@@ -35,12 +37,15 @@ typedef struct flush_work {
   thread_note *threads;
   uint32_t thread_count;
   int64_t gc_time;
+  sn_alloc_result alloc;
   int64_t started_real, duration;
   sn_profile profile;
   bool has_profile;
   uint32_t *locations;
   uint32_t location_capacity;
   uint32_t next_location;
+  sn_detail_labels *details;
+  uint32_t next_detail;
   sn_thread_summary *summaries;
   char (*ids)[24];
   sn_status status;
@@ -74,9 +79,22 @@ static void mark_store(const sn_raw_store *store) {
   }
 }
 
+static void mark_details(const sn_detail_table *table) {
+  uint32_t count = atomic_load_explicit(&table->count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; i++) {
+    const sn_raw_detail *detail = &table->details[i];
+    bool is_class = detail->kind == SN_DETAIL_CLASS || detail->kind == SN_DETAIL_LIVE;
+    if (is_class && detail->word >= SN_VM_FIRST_CLASS) rb_gc_mark((VALUE)detail->word);
+  }
+}
+
 static void mark_all(void *unused) {
   (void)unused;
-  for (int i = 0; i < 2; i++) mark_store(&sn_the_engine.recorder.slots[i].store);
+  for (int i = 0; i < 2; i++) {
+    mark_store(&sn_the_engine.recorder.slots[i].store);
+    mark_details(&sn_the_engine.recorder.slots[i].store.details);
+  }
+  sn_alloc_mark();
   sn_threads_mark();
   sn_watch_mark();
   for (uint32_t i = 0; i < work.thread_count; i++) rb_gc_mark(work.threads[i].thread);
@@ -239,6 +257,7 @@ static void settle_and_flip(void) {
   sn_engine *e = &sn_the_engine;
   notice_deaths();
   int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
+  sn_alloc_look_around();                          /* likewise */
   uint32_t room = atomic_load(&sn_threads.count);
   work.threads = calloc(room + 2, sizeof *work.threads);
   if (!work.threads) rb_memerror();
@@ -248,6 +267,7 @@ static void settle_and_flip(void) {
   settle_worker();
   settle_rest();
   work.gc_time = sn_gc_settle(gc_total);
+  work.alloc = sn_alloc_settle();
   work.duration = now - e->slot_started;
   work.started_real = sn_clock_realtime() - work.duration;
   e->slot_started = now;
@@ -334,6 +354,34 @@ static void name_frames(void) {
   }
 }
 
+static sn_status text_label(sn_detail_labels *detail, const char *key, VALUE value) {
+  sn_label *label = &detail->labels[detail->count++];
+  *label = (sn_label){.key = 0};
+  sn_status status = sn_profile_string(&work.profile, key, strlen(key), &label->key);
+  return status == SN_OK ? intern_string(value, &label->str) : status;
+}
+
+static sn_status name_detail(const sn_raw_detail *detail, sn_detail_labels *labels) {
+  labels->count = 0;
+  if (detail->kind != SN_DETAIL_CLASS) return SN_OK;
+  VALUE name = sn_vm_object_class_name(detail->word);
+  sn_status status = text_label(labels, "allocation class", name);
+  RB_GC_GUARD(name);
+  return status;
+}
+
+static void name_details(void) {
+  const sn_detail_table *table = &work.store->details;
+  uint32_t count = atomic_load(&table->count);
+  if (!work.details) work.details = calloc(count, sizeof *work.details);
+  if (!work.details) rb_memerror();
+  while (work.next_detail < count && work.status == SN_OK) {
+    work.status = name_detail(&table->details[work.next_detail], &work.details[work.next_detail]);
+    work.next_detail++;
+    if (work.next_detail % NAMES_IN_A_BATCH == 0) rb_thread_schedule();
+  }
+}
+
 static VALUE name_of(VALUE thread) {
   if (thread == Qfalse) return rb_str_new_lit("sonde");
   if (thread == Qnil) return rb_str_new_lit("other threads");
@@ -381,7 +429,9 @@ static sn_status convert(uint32_t columns) {
                             .locations = work.locations,
                             .threads = work.summaries,
                             .thread_count = work.thread_count,
+                            .details = work.details,
                             .columns = columns,
+                            .alloc_total = work.alloc.total,
                             .gc_time = work.gc_time};
   return sn_raw_convert(&input, &work.profile);
 }
@@ -393,6 +443,7 @@ typedef struct merge_request {
 
 static void merge_into(sn_window *window) {
   if (window->failed != SN_OK || !window->profile) return;
+  sn_alloc_error_add(&window->alloc, &work.alloc.error);
   window->failed = sn_profile_merge(window->profile, &work.profile, NULL, 0);
 }
 
@@ -429,6 +480,7 @@ static void say_failed(void) {
 static VALUE name_all(VALUE unused) {
   (void)unused;
   if (work.status == SN_OK) name_frames();
+  if (work.status == SN_OK) name_details();
   if (work.status == SN_OK) name_threads();
   return Qnil;
 }
@@ -473,6 +525,7 @@ static VALUE end_flush(VALUE unused) {
   if (work.store) release_store();
   free(work.threads);
   free(work.locations);
+  free(work.details);
   free(work.summaries);
   free(work.ids);
   memset(&work, 0, sizeof work);

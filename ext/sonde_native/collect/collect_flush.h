@@ -15,6 +15,7 @@
 
 #include <ruby.h>
 
+#include "../core/alloc_estimate.h"
 #include "../core/profile.h"
 #include "collect_state.h"
 
@@ -27,6 +28,7 @@ typedef struct sn_window {
   int64_t started_real; /* UTC nanoseconds */
   int64_t started;      /* monotonic */
   int64_t interval_ns;  /* as asked for */
+  sn_alloc_error alloc; /* how exact it is */
   sn_status failed;     /* a merge that did not work; said in the profile's comments */
   struct sn_window *next;
 } sn_window;

@@ -4,6 +4,7 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_thread.h"
+#include "collect_alloc.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
 
@@ -16,6 +17,7 @@ void sn_gc_enter(void) {
   sn_thread *t = collecting_thread();
   if (!t) return;
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_PLAIN);
+  sn_alloc_gc_enter();
   atomic_fetch_add_explicit(&sn_the_engine.collections, 1, memory_order_relaxed);
   sn_the_engine.gc_entered = sn_clock_monotonic();
   atomic_store_explicit(&sn_the_engine.in_gc, true, memory_order_release);

@@ -8,6 +8,7 @@
 #include "../vm/vm_features.h"
 #include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
+#include "collect_alloc.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
 #include "collect_worker.h"
@@ -395,6 +396,7 @@ void sn_sample_resumed(VALUE thread) {
   t->ran = true;
   atomic_store_explicit(&sn_the_engine.running, t, memory_order_release);
   if (SN_UNLIKELY(!t->seen)) want_look(t);
+  if (SN_UNLIKELY(sn_alloc_wants_job())) sn_vm_events_trigger_job();
 }
 
 void sn_sample_suspended(VALUE thread) {

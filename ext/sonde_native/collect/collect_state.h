@@ -22,6 +22,8 @@ typedef struct sn_engine_counters {
 
 typedef struct sn_engine {
   _Atomic bool enabled; /* hooks do nothing while false */
+  _Atomic bool samples; /* some window wants CPU or wall time: the worker takes instants */
+  _Atomic bool watches_allocations;
 
   /* written in GVL events and jobs, read by the worker */
   _Atomic(sn_thread *) running;        /* who holds the main Ractor's GVL */

@@ -6,10 +6,14 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_selftest.h"
+#include "collect_alloc.h"
 #include "collect_flush.h"
 
 bool sn_engine_feature(uint32_t number, sn_feature *feature) {
-  return sn_vm_selftest_result(number, &feature->name, &feature->reason);
+  if (sn_vm_selftest_result(number, &feature->name, &feature->reason)) return true;
+  if (number > 0 && !sn_vm_selftest_result(number - 1, &feature->name, &feature->reason)) return false;
+  *feature = (sn_feature){.name = "allocations (mode alloc)", .reason = sn_alloc_refusal()};
+  return true;
 }
 
 bool sn_engine_measures_gvl_wait(void) {

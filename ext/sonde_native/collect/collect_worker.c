@@ -8,6 +8,7 @@
 #include "../vm/vm_events.h"
 #include "../vm/vm_layout.h"
 #include "../vm/vm_peek.h"
+#include "collect_alloc.h"
 #include "collect_sample.h"
 #include "collect_watch.h"
 
@@ -26,6 +27,8 @@ enum {
 /* Worker only. */
 static struct {
   uint64_t random;
+  bool takes_instants;
+  uint32_t acts;
   int64_t last_instant;
   int64_t next_instant;
   int64_t next_look;
@@ -139,7 +142,7 @@ static sn_thread *holder_by_owner(void) {
   return NULL;
 }
 
-static sn_thread *holder(void) {
+sn_thread *sn_worker_holder(void) {
   if (!sn_vm_events_has_gvl_events()) return holder_by_owner();
   return atomic_load_explicit(&sn_the_engine.running, memory_order_acquire);
 }
@@ -159,7 +162,7 @@ static void on_signal(void) {
   sn_vm_events_job_from_handler(t->vm_address);
 }
 
-static void ask_for_job(sn_thread *t) {
+void sn_worker_ask(sn_thread *t) {
   if (!sn_vm_events_needs_signal()) {
     sn_vm_events_trigger_job();
     return;
@@ -369,25 +372,25 @@ static void take_instant(int64_t now) {
   atomic_store_explicit(&sn_the_engine.look_asked, false, memory_order_relaxed);
   sn_count(&sn_the_engine.tick, 1);
   sn_count(&sn_the_engine.counters.instants, 1);
-  sn_thread *t = holder();
+  sn_thread *t = sn_worker_holder();
   if (t && must_watch()) note_running(t);
   bool wanted = observe_holder(t, now, gap);
-  if (wanted) ask_for_job(t); /* before all else: what runs now should still be on the stack then */
+  if (wanted) sn_worker_ask(t); /* before all else: what runs now should still be on the stack then */
   if (!t && must_watch()) sn_watch_instant(SN_VM_THROUGH_KERNEL, now, NULL, sn_worker_moved);
   observe_all_hot(gap);
   observe_suspended(gap);
   observe_one_cold(gap);
   if (must_watch()) recheck_all_hot();
   /* A thread that announced a sleep and then went on computing looks hot: the job finds out. */
-  if (!wanted && me.hot_count > 0) ask_for_job(t);
+  if (!wanted && me.hot_count > 0) sn_worker_ask(t);
 }
 
 static void take_look(int64_t now) {
-  sn_thread *t = holder();
+  sn_thread *t = sn_worker_holder();
   observation seen = {.instant = now, .look = true};
   if (!t || t->seen || !read_cpu(t, &seen) || !note(t, &seen)) return;
   sn_count(&sn_the_engine.counters.looks, 1);
-  ask_for_job(t);
+  sn_worker_ask(t);
 }
 
 static void count_lateness(int64_t late) {
@@ -404,7 +407,7 @@ static void plan_instant(int64_t now) {
 }
 
 static bool looks_wanted(void) {
-  return atomic_load_explicit(&sn_the_engine.unseen, memory_order_relaxed);
+  return me.takes_instants && atomic_load_explicit(&sn_the_engine.unseen, memory_order_relaxed);
 }
 
 static void plan_look(int64_t now) {
@@ -435,7 +438,27 @@ static void keep_budget(int64_t now) {
 
 /* -- the thread ---------------------------------------------------------------------------------------------------- */
 
+/* Instants are taken only while somebody wants them; the first gap begins where that begins. */
+static void follow_wishes(int64_t now) {
+  bool wanted = atomic_load_explicit(&sn_the_engine.samples, memory_order_acquire);
+  if (wanted == me.takes_instants) return;
+  me.takes_instants = wanted;
+  me.last_instant = now;
+  me.next_instant = wanted ? now : INT64_MAX;
+  if (wanted) plan_instant(now);
+}
+
+static int64_t next_time(void) {
+  int64_t next = me.next_look < me.next_instant ? me.next_look : me.next_instant;
+  int64_t window = sn_alloc_next_time();
+  return window < next ? window : next;
+}
+
 static void act(int64_t now) {
+  sn_alloc_act(now);
+  if (!me.takes_instants && ++me.acts % BUDGET_EVERY == 0) {
+    atomic_store_explicit(&sn_the_engine.counters.worker_cpu_ns, (uint64_t)sn_clock_thread_cpu(), memory_order_relaxed);
+  }
   if (now >= me.next_instant) {
     count_lateness(now - me.next_instant);
     take_instant(now);
@@ -465,7 +488,8 @@ static void work(void *unused) {
   while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
     uint32_t seen = sn_os_waiter_seen(&e->waiter);
     int64_t now = sn_clock_monotonic();
-    int64_t until = me.next_look < me.next_instant ? me.next_look : me.next_instant;
+    follow_wishes(now); /* after `seen`: who changes them wakes us afterwards */
+    int64_t until = next_time();
     bool look_unplanned = looks_wanted() && me.next_look == INT64_MAX;
     if (now < until && !look_unplanned) {
       sn_os_waiter_sleep(&e->waiter, seen, until);
@@ -496,7 +520,8 @@ const char *sn_worker_start(void) {
   e->worker_cpu_flushed = 0;
   atomic_store(&e->unseen, false);
   atomic_store(&e->look_asked, false);
-  plan_instant(now);
+  me.takes_instants = false;
+  me.next_instant = INT64_MAX;
   return sn_os_thread_start(&e->worker, "sonde", work, NULL) == 0 ? NULL : "the system refuses a thread";
 }
 
@@ -510,6 +535,10 @@ void sn_worker_stop(void) {
 
 void sn_worker_forget(void) {
   sn_os_thread_forget(&sn_the_engine.worker);
+}
+
+void sn_worker_wake(void) {
+  sn_os_waiter_wake(&sn_the_engine.waiter);
 }
 
 void sn_worker_watch(sn_thread *t) {

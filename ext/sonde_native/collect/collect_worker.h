@@ -16,6 +16,13 @@ void sn_worker_stop(void);
 /* In a forked child: there is no worker any more. */
 void sn_worker_forget(void);
 
+/* Who has the main Ractor's GVL, or NULL; and asks it for a job at its next safepoint. Contexts: the worker. */
+sn_thread *sn_worker_holder(void);
+void sn_worker_ask(sn_thread *t);
+
+/* What is wanted of it has changed. Contexts: any. */
+void sn_worker_wake(void);
+
 /* A thread gave the GVL up: it may burn CPU without it. Contexts: GVL events. */
 void sn_worker_watch(sn_thread *t);
 /* Where there are no GVL events: a thread was found to have moved. Contexts: the worker, or gvl. */

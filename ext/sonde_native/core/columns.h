@@ -2,29 +2,35 @@
  *
  * A raw store keeps all of them in each row; a profile keeps those its modes ask for. Which overlap: wall-time contains
  * gvl-wait-time and the wall part of gc-time; cpu-time contains the CPU part of gc-time.
+ * Contexts: any; read only.
  */
 #ifndef SONDE_CORE_COLUMNS_H
 #define SONDE_CORE_COLUMNS_H
 
-/*         symbol                 pprof type                unit */
-#define SN_COLUMNS(X)                                          \
-  X(CPU_TIME, "cpu-time", "nanoseconds")                       \
-  X(CPU_SAMPLES, "cpu-samples", "count")                       \
-  X(WALL_TIME, "wall-time", "nanoseconds")                     \
-  X(WALL_SAMPLES, "wall-samples", "count")                     \
-  X(GVL_WAIT_TIME, "gvl-wait-time", "nanoseconds")             \
-  X(GC_TIME, "gc-time", "nanoseconds")                         \
-  X(ALLOC_SAMPLES, "alloc-samples", "count")                   \
-  X(ALLOC_SAMPLES_UNSCALED, "alloc-samples-unscaled", "count") \
-  X(ALLOC_SIZE, "alloc-size", "bytes")                         \
-  X(HEAP_LIVE_SAMPLES, "heap-live-samples", "count")           \
-  X(HEAP_LIVE_SIZE, "heap-live-size", "bytes")
+#include "base.h"
 
 typedef enum sn_column {
-#define X(symbol, type, unit) SN_##symbol,
-  SN_COLUMNS(X)
-#undef X
-      SN_COLUMN_COUNT
+  SN_CPU_TIME,
+  SN_CPU_SAMPLES,
+  SN_WALL_TIME,
+  SN_WALL_SAMPLES,
+  SN_GVL_WAIT_TIME,
+  SN_GC_TIME,
+  SN_ALLOC_SAMPLES,
+  SN_ALLOC_SAMPLES_UNSCALED,
+  SN_ALLOC_SIZE,
+  SN_HEAP_LIVE_SAMPLES,
+  SN_HEAP_LIVE_SIZE,
+  SN_COLUMN_COUNT
 } sn_column;
+
+typedef struct sn_column_name {
+  const char *type, *unit; /* as pprof has them */
+} sn_column_name;
+
+extern const sn_column_name sn_column_names[SN_COLUMN_COUNT];
+
+/* Of the columns in a mask, the one that a reader of the profile sees first. */
+sn_column sn_column_preferred(uint32_t mask);
 
 #endif

@@ -26,12 +26,20 @@ static int64_t take_share(calibration *from, uint64_t weight) {
   return (int64_t)share;
 }
 
+/* A value that goes with weights of such a calibration. */
+static int64_t scaled(const calibration *by, uint64_t value) {
+  const double most = 9.0e18;
+  if (!by->known || by->weights == 0) return (int64_t)value;
+  const double result = (double)value * ((double)by->total / (double)by->weights) + 0.5;
+  return result < most ? (int64_t)result : (int64_t)most;
+}
+
 typedef struct conversion {
   const sn_convert_input *input;
   sn_profile *out;
   calibration *threads;    /* one for each summary; owned */
   calibration unnamed_cpu; /* row 0 where thread 0 has no summary */
-  calibration gc;
+  calibration gc, alloc;
   uint32_t *stacks; /* raw stack id -> stack id in out, or SN_NO_ID; owned */
   uint32_t *frames; /* room for the longest stack; owned */
   uint32_t longest;
@@ -83,6 +91,7 @@ static void count_weights(conversion *c) {
     const sn_row *row = &store->rows[i];
     const uint32_t thread = find_thread(c->input, row->key.thread);
     c->gc.weights = sn_add_saturating_unsigned(c->gc.weights, weight_of(row, SN_GC_TIME));
+    c->alloc.weights = sn_add_saturating_unsigned(c->alloc.weights, weight_of(row, SN_ALLOC_SAMPLES));
     calibration *cpu = thread < c->input->thread_count ? &c->threads[thread] : i == 0 ? &c->unnamed_cpu : NULL;
     if (cpu == NULL) continue;
     cpu->weights = sn_add_saturating_unsigned(cpu->weights, weight_of(row, SN_CPU_TIME));
@@ -109,13 +118,17 @@ static void give_to_unnamed(conversion *c) {
   }
 }
 
+static calibration calibration_to(int64_t total) {
+  return (calibration){.known = total >= 0, .total = total > 0 ? (uint64_t)total : 0};
+}
+
 static void calibrate(conversion *c) {
   const sn_convert_input *input = c->input;
   for (uint32_t i = 0; i < input->thread_count; i++) {
-    const int64_t cpu_time = input->threads[i].cpu_time;
-    c->threads[i] = (calibration){.known = cpu_time >= 0, .total = cpu_time > 0 ? (uint64_t)cpu_time : 0};
+    c->threads[i] = calibration_to(input->threads[i].cpu_time);
   }
-  c->gc = (calibration){.known = input->gc_time >= 0, .total = input->gc_time > 0 ? (uint64_t)input->gc_time : 0};
+  c->gc = calibration_to(input->gc_time);
+  c->alloc = calibration_to(input->alloc_total > 0 ? input->alloc_total : -1);
   count_weights(c);
   give_to_unnamed(c);
 }
@@ -127,22 +140,14 @@ static sn_status text(sn_profile *out, const char *bytes, uint32_t *id) {
 }
 
 static sn_status add_types(conversion *c) {
-  static const struct {
-    const char *type, *unit;
-  } columns[] = {
-#define X(symbol, type, unit) {type, unit},
-      SN_COLUMNS(X)
-#undef X
-  };
   uint32_t position;
   for (uint32_t i = 0; i < SN_COLUMN_COUNT; i++) {
     if (!(c->input->columns >> i & 1)) continue;
-    const sn_status status = sn_profile_add_type(c->out, columns[i].type, columns[i].unit, &position);
+    const sn_status status = sn_profile_add_type(c->out, sn_column_names[i].type, sn_column_names[i].unit, &position);
     if (status != SN_OK) return status;
   }
   if (c->out->type_count == 0) return SN_INVALID;
-  int preferred = sn_profile_find_type(c->out, columns[SN_CPU_TIME].type);
-  if (preferred < 0) preferred = sn_profile_find_type(c->out, columns[SN_WALL_TIME].type);
+  const int preferred = sn_profile_find_type(c->out, sn_column_names[sn_column_preferred(c->input->columns)].type);
   c->out->default_type = c->out->types[preferred < 0 ? 0 : preferred].type;
   return SN_OK;
 }
@@ -165,7 +170,7 @@ static sn_status add_label(sn_profile *out, sn_label *labels, uint32_t *n, uint3
 
 /* The row's own labels first: of two with one key the last wins, and the thread is what it is. */
 static sn_status make_labels(conversion *c, sn_row_key key, uint32_t *id) {
-  sn_label labels[SN_LABEL_SET_MAX + 3];
+  sn_label labels[SN_LABEL_SET_MAX + 5];
   uint32_t n = 0;
   sn_status status = SN_OK;
   if (key.labels != 0 && c->input->label_sets != NULL && key.labels < c->input->label_set_count) {
@@ -185,12 +190,17 @@ static sn_status make_labels(conversion *c, sn_row_key key, uint32_t *id) {
   if (status == SN_OK && state != NULL) {
     status = add_label(c->out, labels, &n, c->key_state, state, strlen(state));
   }
+  if (c->input->details != NULL) {
+    const sn_detail_labels *detail = &c->input->details[key.detail];
+    for (uint32_t i = 0; i < detail->count; i++) labels[n++] = detail->labels[i];
+  }
   return status != SN_OK ? status : sn_profile_labels(c->out, labels, n, id);
 }
 
 static sn_status labels_for(conversion *c, sn_row_key key, uint32_t *id) {
   const sn_row_key *last = &c->labels_of;
-  if (c->labels == SN_NO_ID || last->thread != key.thread || last->labels != key.labels || last->state != key.state) {
+  if (c->labels == SN_NO_ID || last->thread != key.thread || last->labels != key.labels || last->state != key.state ||
+      last->detail != key.detail) {
     const sn_status status = make_labels(c, key, &c->labels);
     if (status != SN_OK) return status;
     c->labels_of = key;
@@ -240,6 +250,8 @@ static sn_status add_rows(conversion *c) {
     calibration *cpu = thread < c->input->thread_count ? &c->threads[thread] : i == 0 ? &c->unnamed_cpu : NULL;
     if (cpu != NULL) values[SN_CPU_TIME] = take_share(cpu, weight_of(row, SN_CPU_TIME));
     values[SN_GC_TIME] = take_share(&c->gc, weight_of(row, SN_GC_TIME));
+    values[SN_ALLOC_SIZE] = scaled(&c->alloc, weight_of(row, SN_ALLOC_SIZE));
+    values[SN_ALLOC_SAMPLES] = take_share(&c->alloc, weight_of(row, SN_ALLOC_SAMPLES));
     status = add_sample(c, row->key, values);
   }
   return status;

@@ -9,6 +9,8 @@
  * gets its part of the exact total of all threads, and every thread's rows get so much less. The grand total stays
  * exact. Rows whose values are all zero make no sample; negative values count as zero.
  *
+ * ALLOC_SAMPLES is calibrated to one total too; ALLOC_SIZE is multiplied by the same factor.
+ *
  * Contexts: nogvl, gvl. Reads the store, which its serialiser owns; writes only `out`.
  */
 #ifndef SONDE_CORE_RAW_CONVERT_H
@@ -27,6 +29,12 @@ typedef struct sn_thread_summary {
   size_t name_length;
 } sn_thread_summary;
 
+/* The labels that stand for one of the store's details; ids of `out`. */
+typedef struct sn_detail_labels {
+  sn_label labels[2];
+  uint32_t count;
+} sn_detail_labels;
+
 typedef struct sn_convert_input {
   const sn_raw_store *store;
   const uint32_t *locations;        /* raw location id -> location id in `out`; store->location_count entries */
@@ -35,8 +43,10 @@ typedef struct sn_convert_input {
   const uint32_t
       *label_sets; /* the rows' key.labels -> label set id in `out`, [0] is 0; NULL: the rows' labels are left out */
   uint32_t label_set_count;
-  uint32_t columns; /* bit mask of sn_column: which become sample types, in column order */
-  int64_t gc_time;  /* exact total of GC_TIME; negative: the rows stand as they are. Needs GC rows to land on */
+  const sn_detail_labels *details; /* of each of the store's details; NULL: they are left out */
+  uint32_t columns;                /* bit mask of sn_column: which become sample types, in column order */
+  int64_t gc_time;     /* exact total of GC_TIME; negative: the rows stand as they are. Needs GC rows to land on */
+  int64_t alloc_total; /* total of ALLOC_SAMPLES; 0: unknown, the rows stand as they are. Needs rows to land on */
 } sn_convert_input;
 
 /* out must have been given its locations, and no sample types yet. SN_OK, or what the profile answered. */

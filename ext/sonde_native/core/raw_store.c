@@ -99,7 +99,8 @@ uint32_t sn_raw_store_stack(sn_raw_store *store, const uint64_t *frames, const u
 /* Rows ------------------------------------------------------------------------ */
 
 static bool same_key(sn_row_key a, sn_row_key b) {
-  return a.stack == b.stack && a.thread == b.thread && a.labels == b.labels && a.state == b.state;
+  return a.stack == b.stack && a.thread == b.thread && a.labels == b.labels && a.state == b.state &&
+         a.detail == b.detail;
 }
 
 static sn_row *add_row(sn_raw_store *store, uint32_t hash, sn_row_key key) {
@@ -116,7 +117,8 @@ static sn_row *add_row(sn_raw_store *store, uint32_t hash, sn_row_key key) {
 }
 
 static sn_row *intern_row(sn_raw_store *store, sn_row_key key) {
-  const uint32_t hash = sn_hash_pair(key.stack | (uint64_t)key.thread << 32, key.labels | (uint64_t)key.state << 32);
+  const uint64_t rest = key.labels | (uint64_t)(key.state | key.detail << 4) << 32;
+  const uint32_t hash = sn_hash_pair(key.stack | (uint64_t)key.thread << 32, rest);
   uint32_t cursor = hash, id;
   while ((id = sn_hash_index_next(&store->row_index, hash, &cursor)) != SN_NO_ID) {
     if (SN_LIKELY(same_key(store->rows[id].key, key))) return &store->rows[id];
@@ -147,7 +149,8 @@ sn_status sn_raw_store_init(sn_raw_store *store, sn_memory *memory) {
   sn_hash_index_init(&store->location_index, memory);
   sn_hash_index_init(&store->raw_stack_index, memory);
   sn_hash_index_init(&store->row_index, memory);
-  const sn_status status = sn_stack_table_init(&store->stacks, memory);
+  sn_status status = sn_stack_table_init(&store->stacks, memory);
+  if (status == SN_OK) status = sn_detail_table_init(&store->details, memory);
   if (status == SN_OK && seed(store)) return SN_OK;
   sn_raw_store_destroy(store);
   return SN_NO_MEMORY;
@@ -160,6 +163,7 @@ void sn_raw_store_destroy(sn_raw_store *store) {
   sn_hash_index_destroy(&store->raw_stack_index);
   sn_hash_index_destroy(&store->row_index);
   sn_stack_table_destroy(&store->stacks);
+  sn_detail_table_destroy(&store->details);
   sn_memory_free(store->memory, store->locations, store->location_capacity * sizeof(*store->locations));
   sn_memory_free(store->memory, store->rows, store->row_capacity * sizeof(*store->rows));
   store->locations = NULL;
@@ -177,6 +181,7 @@ void sn_raw_store_reset(sn_raw_store *store) {
   sn_hash_index_reset(&store->raw_stack_index, KEEP_SLOTS);
   sn_hash_index_reset(&store->row_index, KEEP_SLOTS);
   sn_stack_table_reset(&store->stacks);
+  sn_detail_table_reset(&store->details);
   sn_memory_trim(store->memory, (void **)&store->locations, &store->location_capacity, KEEP_LOCATIONS,
                  sizeof(*store->locations));
   sn_memory_trim(store->memory, (void **)&store->rows, &store->row_capacity, KEEP_ROWS, sizeof(*store->rows));

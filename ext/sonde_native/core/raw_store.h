@@ -1,4 +1,4 @@
-/* raw_store: what the sampler writes: (stack, thread, state, labels) -> a vector of values.
+/* raw_store: what the sampler writes: (stack, thread, state, labels, detail) -> a vector of values.
  *
  * Workload: a few thousand writes a second at most, nearly all to a stack and a row seen before; cleared as a whole.
  * A frame is one word that only the VM layer understands (never followed here) plus a line; words below
@@ -18,6 +18,7 @@
 #include "columns.h"
 #include "hash_index.h"
 #include "memory.h"
+#include "raw_detail.h"
 #include "stack_table.h"
 #include "status.h"
 
@@ -53,6 +54,7 @@ typedef struct sn_row_key {
   uint32_t thread; /* a number of the thread registry; 0: none */
   uint32_t labels; /* 0: none */
   uint32_t state;  /* sn_thread_state */
+  uint32_t detail; /* id in `details`; 0: none */
 } sn_row_key;
 
 typedef struct sn_row {
@@ -69,6 +71,7 @@ typedef struct sn_raw_store {
   _Atomic uint32_t location_count; /* published last: a GC mark function may walk [0, count) between two writes */
   sn_stack_table stacks;           /* of location ids, leaf first */
   sn_hash_index raw_stack_index;   /* hash of the raw arrays -> stack id */
+  sn_detail_table details;
   sn_hash_index row_index;
   sn_row *rows;
   uint32_t row_count;

@@ -52,4 +52,10 @@
 /* 3.1: storage in the Ractor for extensions (3.0 declares it, but does not export it). */
 #define SN_VM_HAS_RACTOR_STORAGE SN_RUBY_AT_LEAST(3, 1)
 
+/* 3.0 to 3.2: a hook on allocations beside a second Ractor crashes the VM. */
+#define SN_VM_NEWOBJ_FEARS_RACTORS (SN_VM_HAS_RACTORS && !SN_RUBY_AT_LEAST(3, 3))
+
+/* 4.0: a hook on allocations is called by every Ractor; before, by the one that switched it on. */
+#define SN_VM_NEWOBJ_IS_GLOBAL SN_RUBY_AT_LEAST(4, 0)
+
 #endif

@@ -6,7 +6,7 @@ module Sonde
   module CLI
     # What `sonde run` says at the end: where the file is, how long it took, totals, what was lost, the hottest methods.
     class RunReport
-      TABLES = %w[cpu-time wall-time].freeze
+      TABLES = %w[cpu-time wall-time alloc-size].freeze
       REMARKS = 5 # every process may have made one
 
       def initialize(profile, path, processes)

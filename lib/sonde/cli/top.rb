@@ -23,7 +23,7 @@ module Sonde
 
       def define(parser)
         parser.separator("\nOptions:")
-        parser.on("--by TYPE", "what to sort by, e.g. wall-time (default: cpu-time)") { |type| @options[:by] = type }
+        parser.on("--by TYPE", "e.g. wall-time, alloc-size (default: cpu-time)") { |type| @options[:by] = type }
         parser.on("--limit N", Integer, "how many methods (default: 30)") { |limit| @options[:limit] = limit }
         parser.on("--cumulative", "sort by what a method and all it called used") { @options[:cumulative] = true }
       end

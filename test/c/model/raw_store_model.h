@@ -45,7 +45,7 @@ static inline void model_add(raw_store_model *model, sn_row_key key, sn_column c
   for (; i < model->row_count; i++) {
     const sn_row_key *other = &model->rows[i].key;
     if (other->stack == key.stack && other->thread == key.thread && other->labels == key.labels &&
-        other->state == key.state) {
+        other->state == key.state && other->detail == key.detail) {
       break;
     }
   }

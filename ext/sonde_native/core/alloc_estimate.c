@@ -1,0 +1,72 @@
+/* alloc_estimate: see alloc_estimate.h. Called inside the VM's allocation hook, in jobs and by the flush. */
+#include "alloc_estimate.h"
+
+/* Nobody in (j, k] is picked with probability (1 - m / (j + 1)) ... (1 - m / k), which is the product, over i below m,
+ * of (j - i) / (k - i). Each factor is the chance that one lottery's next number lies beyond k; so the next pick is the
+ * first of m such lotteries' numbers. */
+uint64_t sn_alloc_next_pick(uint64_t j, uint32_t m, uint64_t *random) {
+  const double most = 1e18;
+  if (j < m) return j + 1;
+  double first = most;
+  for (uint32_t i = 0; i < m; i++) {
+    const double drawn = (double)(j - i) / sn_alloc_uniform(random) + (double)i;
+    if (drawn < first) first = drawn;
+  }
+  const uint64_t next = (uint64_t)first + 1;
+  return next > j ? next : j + 1;
+}
+
+double sn_alloc_weight(uint64_t j, uint32_t m) {
+  return j <= m ? 1.0 : (double)j / (double)m;
+}
+
+double sn_alloc_time_factor(int64_t open_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
+  const double most = 10.0;
+  const double open = (double)open_ns;
+  if (open <= 0) return 1.0;
+  const double rest = open - hook_ns * (double)objects - (double)stacks_ns;
+  return rest * most <= open ? most : open / rest;
+}
+
+int64_t sn_alloc_units(double value) {
+  const double most = 9.0e18;
+  value = value * SN_ALLOC_UNIT + 0.5;
+  if (!(value > 0)) return 0;
+  return value < most ? (int64_t)value : (int64_t)most;
+}
+
+void sn_alloc_error_window(sn_alloc_error *error, double objects, double bytes, uint64_t picks) {
+  if (picks == 0) {
+    error->empty++;
+    return;
+  }
+  error->windows++;
+  error->picks += picks;
+  error->objects += objects;
+  error->objects_squared += objects * objects;
+  error->bytes += bytes;
+  error->bytes_squared += bytes * bytes;
+}
+
+void sn_alloc_error_scale(sn_alloc_error *error, double factor) {
+  error->objects *= factor;
+  error->objects_squared *= factor * factor;
+  error->bytes *= factor;
+  error->bytes_squared *= factor * factor;
+}
+
+void sn_alloc_error_add(sn_alloc_error *to, const sn_alloc_error *from) {
+  to->objects += from->objects;
+  to->objects_squared += from->objects_squared;
+  to->bytes += from->bytes;
+  to->bytes_squared += from->bytes_squared;
+  to->estimated += from->estimated;
+  to->counted += from->counted;
+  to->windows += from->windows;
+  to->empty += from->empty;
+  to->picks += from->picks;
+}
+
+double sn_alloc_error_worth(double sum, double sum_of_squares) {
+  return sum_of_squares > 0 ? sum * sum / sum_of_squares : 0;
+}
