@@ -8,7 +8,7 @@ require "open3"
 require "rbconfig"
 
 ROOT = File.expand_path("..", __dir__)
-NAMES = %w[sample_cost startup idle_threads large_profile overhead].freeze
+NAMES = %w[sample_cost startup idle_threads large_profile overhead alloc].freeze
 
 short = ARGV.delete("--short")
 unknown = ARGV - NAMES

@@ -38,6 +38,11 @@ class BenchmarkTest < Minitest::Test
     assert_equal 3, lines.grep(/\A  (loop|requests|queues) +\d\.\d{4} \+- \d\.\d{4} +\d+\.\d\d %\Z/).size, lines.join
   end
 
+  def test_alloc
+    lines = benchmark("alloc")
+    assert_equal 3, lines.grep(/\A  (objects|json|requests) +\d\.\d{4} \+- \d\.\d{4} .* ns\Z/).size, lines.join
+  end
+
   def test_weights
     lines = run_program("weights.rb")
     assert_equal 4, lines.grep(/\A  (uniform|Poisson), .* +\d+\.\d\d \+- \d\.\d\d +\d\.\d\d\Z/).size, lines.join
