@@ -10,6 +10,7 @@ require_relative "sonde/sessions"
 require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
+require_relative "sonde/report/settings"
 
 # A profiler that can stay on.
 #
@@ -35,10 +36,26 @@ require_relative "sonde/empty_profile"
 # max_frames::   how many frames of a stack are kept; of a deeper one, both ends (default: 2000)
 # memory_limit:: bytes that samples may take until the profile is fetched; past it they go to one visible stack,
 #                "(overflow)" (default: 64 MiB)
+#
+# == Further options of {start}, for a profiler that stays on
+#
+# export::       where a profile goes every minute and at the end: "file", "datadog", "pyroscope", "otlp", each alone or
+#                with a URL ("otlp=http://collector:4318"), several with commas or in an Array (default: SONDE_EXPORT;
+#                without it nothing is sent, and {stop} and {flush} are how to get at the profile)
+# interval::     seconds between two profiles (default: SONDE_INTERVAL, 60)
+# exit_timeout:: seconds that the end of the process may wait for the last delivery (default: SONDE_EXIT_TIMEOUT, 5)
+# service::      the name under which backends show this program (default: SONDE_SERVICE, or what they name it by)
 module Sonde
   @session = Session.new
   @warned = false
-  Fork.on(:child) { Sessions.after_fork }
+  @reporter = nil
+  @at_exit = false
+  Fork.on(:child) do
+    Sessions.after_fork
+    @reporter&.after_fork
+  end
+  Fork.on(:leave) { @reporter&.leave }
+  Fork.on(:stay) { @reporter&.stay }
 
   class << self
     # Starts profiling the whole process, until {stop}.
@@ -49,12 +66,14 @@ module Sonde
     # @return [Boolean] true if profiling began with this call
     # @raise [ArgumentError] if an option is wrong
     def start(**options)
-      configuration = Configuration.new(**options)
+      settings = Report::Settings.new(options)
+      configuration = Configuration.new(**settings.others)
+      reporter = reporter_for(settings)
       return refuse(unsupported_reason) unless supported?
+      return false if running?
 
       begin
-        follow(@session)
-        @session.start(configuration)
+        reporter ? start_reporter(reporter, configuration) : start_session(configuration)
       rescue Error => e
         refuse("Sonde cannot profile now: #{e.message}")
       end
@@ -62,16 +81,28 @@ module Sonde
 
     # Ends what {start} began.
     #
+    # With exporters it is delivered too, and this waits for that, exit_timeout at most.
+    #
     # @return [Profile, nil] the profile since the start or the last {flush}; nil if nothing was running
     def stop
-      wrap(@session.stop)
+      reporter = @reporter
+      return wrap(@session.stop) unless reporter&.running?
+
+      begin
+        reporter.stop
+      ensure
+        Sessions.remove(reporter.session)
+      end
     end
 
     # Fetches the profile so far. Profiling goes on, and a new profile begins at the instant at which this one ends.
     #
+    # With exporters it is delivered too; this does not wait for that.
+    #
     # @return [Profile, nil] nil if nothing was running
     def flush
-      wrap(@session.flush)
+      reporter = @reporter
+      reporter&.running? ? reporter.flush : wrap(@session.flush)
     end
 
     # Profiles the process while the block runs. Blocks may be nested, and may run in several threads at once: each gets
@@ -94,14 +125,16 @@ module Sonde
 
     # @return [Boolean] whether what {start} began is running
     def running?
-      @session.running?
+      @session.running? || (@reporter&.running? ? true : false)
     end
 
-    # The state of the profiler: rates reached, samples, what was dropped and why, its own cost.
+    # The state of the profiler: rates reached, samples, what was dropped and why, its own cost; for each exporter what
+    # was delivered, what was lost and why.
     #
     # @return [Hash{Symbol => Object}]
     def status
       own = { supported: supported?, started: running? }
+      own[:exports] = @reporter.status if @reporter
       supported? ? own.merge(Native.status) : own.merge(reason: unsupported_reason)
     end
 
@@ -116,6 +149,32 @@ module Sonde
     end
 
     private
+
+    def reporter_for(settings)
+      return unless settings.reporting?
+
+      Reporter.new(settings.exporters, interval: settings.interval, exit_timeout: settings.exit_timeout)
+    end
+
+    def start_session(configuration)
+      follow(@session)
+      @session.start(configuration)
+    end
+
+    # Of the end of the process: what is registered first runs last, so blocks of the program's own are in the profile
+    # if they come later.
+    def start_reporter(reporter, configuration)
+      follow(reporter.session)
+      unless @at_exit
+        @at_exit = true
+        at_exit { @reporter&.stop }
+      end
+      @reporter = reporter
+      reporter.start(configuration)
+    rescue Error
+      Sessions.remove(reporter.session)
+      raise
+    end
 
     def follow(session, owner = nil)
       Fork.install

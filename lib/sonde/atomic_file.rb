@@ -49,7 +49,9 @@ module Sonde
       end
 
       def part_of(path)
-        File.join(File.dirname(path), ".sonde-#{Process.pid}-#{rand(1 << 48).to_s(36)}.part")
+        # Not from `rand`: a program that called srand would get other numbers with us than without.
+        unique = (Random.new_seed & ((1 << 48) - 1)).to_s(36)
+        File.join(File.dirname(path), ".sonde-#{Process.pid}-#{unique}.part")
       end
 
       def remove(part)

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require_relative "../export"
+require_relative "../reporter"
+require_relative "environment"
+
+module Sonde
+  module Report
+    # Divides the options of Sonde.start: those of reporting are here, the others are the Configuration's. What is not
+    # among the options is taken from the environment.
+    class Settings
+      OPTIONS = %i[export interval exit_timeout service].freeze
+      INTERVALS = (0.1..86_400.0).freeze
+      EXIT_TIMEOUTS = (0.0..600.0).freeze
+
+      attr_reader :others, :environment
+
+      def initialize(options, variables = ENV.to_h)
+        @own, @others = options.partition { |name, _| OPTIONS.include?(name) }.map(&:to_h)
+        @environment = Environment.new(variables, service: @own[:service])
+      end
+
+      def reporting?
+        !exporters.empty?
+      end
+
+      def exporters
+        @exporters ||= Export.parse(@own.fetch(:export) { @environment["SONDE_EXPORT"] }, @environment)
+      end
+
+      def interval
+        seconds(:interval, "SONDE_INTERVAL", Reporter::INTERVAL, INTERVALS)
+      end
+
+      def exit_timeout
+        seconds(:exit_timeout, "SONDE_EXIT_TIMEOUT", Reporter::EXIT_TIMEOUT, EXIT_TIMEOUTS)
+      end
+
+      private
+
+      def seconds(option, variable, default, range)
+        return @environment.float(variable, default, range) unless @own.key?(option)
+
+        value = @own[option]
+        return value.to_f if (value.is_a?(Integer) || value.is_a?(Float)) && range.cover?(value)
+
+        raise ArgumentError, "wrong option #{option}: #{value.inspect} (allowed: #{range.first} to #{range.last} seconds)"
+      end
+    end
+  end
+end

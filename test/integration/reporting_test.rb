@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "rbconfig"
+require "tmpdir"
+require "support/pprof_decoder"
+
+# Whole processes that report into a directory: every way of ending, and forks.
+class ReportingTest < Minitest::Test
+  include TestHelper
+
+  BURN = <<~RUBY
+    require "sonde"
+    def burn(seconds)
+      finish = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + seconds
+      1 while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < finish
+    end
+    def job_1; burn(0.1); end
+    def job_2; burn(0.1); end
+  RUBY
+
+  def setup
+    need_extension
+    @directory = Dir.mktmpdir("sonde-reporting")
+  end
+
+  def teardown
+    FileUtils.rm_rf(@directory)
+  end
+
+  def run_ruby(code, variables = {})
+    environment = clean_environment.merge("SONDE_EXPORT" => "file=#{@directory}").merge(variables)
+    out, status = Open3.capture2e(environment, RbConfig.ruby, "-w", "-I#{ROOT}/lib", "-e", BURN + code)
+    @status = status
+    out
+  end
+
+  ROOT = TestHelper::ROOT
+
+  # By pid.
+  def profiles
+    Dir.children(@directory).group_by { |name| name[/-(\d+)-\d+\.pb/, 1] }.transform_values do |names|
+      names.map { |name| PprofDecoder.read(File.join(@directory, name)) }
+    end
+  end
+
+  def seconds_in(profiles, method)
+    profiles.sum do |profile|
+      profile.total("cpu-time") { |sample| sample.frames.any? { |frame| frame.name.end_with?(method) } }
+    end / 1e9
+  end
+
+  # Methods of this program are "Object#job_1"; before 3.4 without the class.
+  def assert_job(profiles, name)
+    assert_in_delta 0.1, seconds_in(profiles, name), 0.06, name
+  end
+
+  {
+    "at its end" => "", "exit" => "exit 3", "an exception" => "raise 'planned'", "abort" => "abort 'planned'",
+    "exit!" => "exit! 3", "SIGTERM" => "Process.kill('TERM', Process.pid); sleep 5",
+    "Process.exit! in a trap" => "trap('USR1') { Process.exit!(0) }; Process.kill('USR1', Process.pid); sleep 5"
+  }.each do |how, code|
+    define_method("test_a_process_that_ends_by_#{how.gsub(/\W+/, "_")}_reports") do
+      out = run_ruby("Sonde.start; job_1; #{code}")
+      refute_match(/sonde:/, out)
+      assert_equal 1, profiles.size, out
+      assert_job(profiles.values.first, "job_1")
+    end
+  end
+
+  def test_exec_reports_what_was_before_it
+    assert_match(/after/, run_ruby("Sonde.start; job_1; exec('echo', 'after')"))
+    assert_job(profiles.values.first, "job_1")
+  end
+
+  def test_after_an_exec_that_failed_reporting_goes_on
+    run_ruby("Sonde.start; job_1; begin; exec('/no/such/program'); rescue SystemCallError; end; job_2")
+    assert_job(profiles.values.first, "job_1")
+    assert_job(profiles.values.first, "job_2")
+    assert_equal 2, profiles.values.first.size
+  end
+
+  def test_a_child_reports_its_own_work_and_nothing_of_its_parents
+    run_ruby("Sonde.start; job_1; pid = fork { job_2 }; Process.wait(pid); puts pid")
+    assert_equal 2, profiles.size
+    parent = profiles.values.find { |each| seconds_in(each, "job_1") > 0.01 }
+    child = (profiles.values - [parent]).first
+    assert_in_delta 0.0, seconds_in(parent, "job_2"), 0.001
+    assert_in_delta 0.0, seconds_in(child, "job_1"), 0.001
+    assert_job(child, "job_2")
+  end
+
+  # As Resque does it: a fork for each job, which ends by exit!.
+  def test_a_hundred_children_that_end_by_exit
+    run_ruby(<<~RUBY)
+      Sonde.start(interval: 0.5)
+      100.times do |i|
+        Process.wait(fork do
+          finish = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.02
+          1 while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < finish
+          exit!(0)
+        end)
+      end
+    RUBY
+    parent = profiles.keys.min_by(&:to_i)
+    children = profiles.reject { |pid, _| pid == parent }
+    assert_equal 100, children.size
+    children.each_value do |of_child|
+      # What the child did since its fork, and the little that it takes to begin and to end.
+      assert_operator of_child.sum { |profile| profile.total("cpu-time") }, :>=, 19_000_000
+    end
+  end
+
+  def test_stop_delivers_and_answers_and_what_comes_after_is_in_no_profile
+    out = run_ruby("Sonde.start; job_1; p Sonde.stop.class, Sonde.running?; job_2; p Sonde.start; Sonde.stop")
+    assert_match(/Sonde::Profile\nfalse\ntrue/, out)
+    assert_job(profiles.values.first, "job_1")
+    assert_in_delta 0.0, seconds_in(profiles.values.first, "job_2"), 0.001
+  end
+
+  def test_a_directory_that_cannot_be_is_said_once_and_harms_nobody
+    out = run_ruby("Sonde.start(interval: 0.1); 5.times { job_1 }; p Sonde.status[:exports].first[:dropped][:refused]",
+                   { "SONDE_EXPORT" => "file=/dev/null/x" })
+    assert @status.success?
+    assert_equal 1, out.scan("sonde:").size, out
+    assert_match(/profiles for file were refused: .*Not a directory|File exists/, out)
+    assert_operator out[/^\d+$/].to_i, :>=, 2
+  end
+end
