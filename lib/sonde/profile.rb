@@ -107,6 +107,15 @@ module Sonde
       Zlib.gzip(@native.encode, level: 1)
     end
 
+    # The profile as the body of an OTLP request (ExportProfilesServiceRequest, v1development), not compressed.
+    #
+    # @param resource [Hash{String => String, Integer}] attributes of the resource, such as "service.name"
+    # @return [String]
+    def to_otlp(resource: {})
+      require_relative "export/otlp_names"
+      Export::OtlpNames.encode(self, resource)
+    end
+
     # @return [Array<Array(String, String)>] names and units of what was measured, e.g. [["cpu-time", "nanoseconds"]]
     def sample_types
       @native.sample_types
@@ -180,6 +189,30 @@ module Sonde
       wrong_option(:share, share, "0.0 to 1.0") unless share.is_a?(Numeric) && share >= 0 && share <= 1
       worth = windows_worth(by)
       worth && Math.sqrt(share * (1.0 - share) / worth)
+    end
+
+    # @api private
+    # As a backend wants it: see core/profile_reshape.h. types: [[from, type, unit], ...]; labels: [[key, value or nil
+    # (any), new key or nil (left out), new value or nil (the same)], ...].
+    def reshape(types:, labels: [], period_type: nil, samples: 0...sample_count, max_depth: 0)
+      Profile.new(@native.reshape(types, labels, period_type, samples.begin, samples.size, max_depth))
+    end
+
+    # @api private
+    def encode_otlp(resource, scope_name, scope_version, profile_id)
+      @native.encode_otlp(resource, scope_name, scope_version, profile_id)
+    end
+
+    # @api private
+    # The bytes of the pprof format, not compressed.
+    def encode
+      @native.encode
+    end
+
+    # @api private
+    def comment(text)
+      @native.comment(text)
+      self
     end
 
     # @return [String]

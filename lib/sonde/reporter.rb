@@ -30,6 +30,7 @@ module Sonde
     # interval, exit_timeout: seconds. endpoints: answers the requests since it was asked before, by endpoint.
     def initialize(exporters, interval: INTERVAL, exit_timeout: EXIT_TIMEOUT, session: Session.new,
                    voice: Report::Voice.new, endpoints: -> { {} })
+      require "zlib" # now, so that no child has to do it
       @interval = interval
       @exit_timeout = exit_timeout
       @session = session

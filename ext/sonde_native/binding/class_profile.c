@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/otlp_writer.h"
 #include "../core/pprof_reader.h"
 #include "../core/pprof_writer.h"
 #include "../core/profile_merge.h"
+#include "../core/profile_reshape.h"
 #include "../core/profile_view.h"
 #include "../collect/collect_flush.h"
 #include "classes.h"
@@ -76,6 +78,8 @@ typedef struct job {
   uint32_t type, limit, count;
   sn_top_order order;
   sn_top_entry *entries;
+  const sn_reshape *reshape;
+  const sn_otlp_options *otlp;
 } job;
 
 /* An interrupt that is pending keeps the VM from giving the GVL up: served first, or the work is done with it. */
@@ -188,6 +192,139 @@ static VALUE profile_merge(VALUE self, VALUE other, VALUE labels) {
   return self;
 }
 
+/* -- for backends -------------------------------------------------------------------------------------------------- */
+
+/* The bytes of a String that is kept alive, and unchanged, by the Array. nil gives NULL. */
+static const char *kept_text(VALUE kept, VALUE string) {
+  if (NIL_P(string)) return NULL;
+  SN_EXPECT_TYPE(string, T_STRING);
+  VALUE own = rb_str_new_frozen(string);
+  rb_ary_push(kept, own);
+  return StringValueCStr(own);
+}
+
+static VALUE row_of(VALUE rows, long i, long width) {
+  VALUE row = RARRAY_AREF(rows, i);
+  SN_EXPECT_TYPE(row, T_ARRAY);
+  SN_EXPECT(RARRAY_LEN(row) == width, row, "an Array of as many elements as its table has columns");
+  return row;
+}
+
+static void *reshape(void *data) {
+  job *j = data;
+  j->status = sn_profile_reshape(j->object->profile, j->other->profile, j->reshape);
+  j->done = true;
+  return NULL;
+}
+
+static uint32_t number_of(VALUE number) {
+  SN_EXPECT_TYPE(number, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(number) >= 0 && FIX2LONG(number) <= UINT32_MAX, number, "from 0 to 2^32 - 1");
+  return (uint32_t)FIX2LONG(number);
+}
+
+/* reshape(types, labels, period_type, first, count, max_depth) -> another Profile. See core/profile_reshape.h.
+ * types: [[from, type, unit], ...]; labels: [[key, value or nil, new key or nil, new value or nil], ...];
+ * period_type: [type, unit] or nil */
+static VALUE profile_reshape(VALUE self, VALUE types, VALUE labels, VALUE period, VALUE first, VALUE count,
+                             VALUE max_depth) {
+  enum { MOST = 64 };
+  sn_reshape_type type_rows[MOST];
+  sn_reshape_label label_rows[MOST];
+  job j = {.other = get(self), .kept = rb_ary_new()};
+  SN_EXPECT_TYPE(types, T_ARRAY);
+  SN_EXPECT_TYPE(labels, T_ARRAY);
+  SN_EXPECT(RARRAY_LEN(types) <= MOST, types, "at most 64 rules");
+  SN_EXPECT(RARRAY_LEN(labels) <= MOST, labels, "at most 64 rules");
+  sn_reshape how = {.types = type_rows, .labels = label_rows, .first = number_of(first), .count = number_of(count)};
+  how.max_depth = number_of(max_depth);
+  for (long i = 0; i < RARRAY_LEN(types); i++) {
+    const VALUE row = row_of(types, i, 3);
+    for (int k = 0; k < 3; k++) SN_EXPECT_TYPE(RARRAY_AREF(row, k), T_STRING);
+    type_rows[how.type_count++] = (sn_reshape_type){.from = kept_text(j.kept, RARRAY_AREF(row, 0)),
+                                                    .type = kept_text(j.kept, RARRAY_AREF(row, 1)),
+                                                    .unit = kept_text(j.kept, RARRAY_AREF(row, 2))};
+  }
+  for (long i = 0; i < RARRAY_LEN(labels); i++) {
+    const VALUE row = row_of(labels, i, 4);
+    SN_EXPECT_TYPE(RARRAY_AREF(row, 0), T_STRING);
+    label_rows[how.label_count++] = (sn_reshape_label){.key = kept_text(j.kept, RARRAY_AREF(row, 0)),
+                                                       .value = kept_text(j.kept, RARRAY_AREF(row, 1)),
+                                                       .new_key = kept_text(j.kept, RARRAY_AREF(row, 2)),
+                                                       .new_value = kept_text(j.kept, RARRAY_AREF(row, 3))};
+  }
+  if (!NIL_P(period)) {
+    SN_EXPECT_TYPE(period, T_ARRAY);
+    SN_EXPECT(RARRAY_LEN(period) == 2, period, "a type and a unit");
+    for (int k = 0; k < 2; k++) SN_EXPECT_TYPE(RARRAY_AREF(period, k), T_STRING);
+    how.period_type = kept_text(j.kept, RARRAY_AREF(period, 0));
+    how.period_unit = kept_text(j.kept, RARRAY_AREF(period, 1));
+  }
+  VALUE fresh = wrap_new(&j.object);
+  j.object->profile = sn_profile_new();
+  if (!j.object->profile) rb_memerror();
+  j.object->profile->memory.limit = 0;
+  j.reshape = &how;
+  run_without_gvl(reshape, &j);
+  RB_GC_GUARD(j.kept);
+  sn_check(j.status, "reshaping a profile");
+  return fresh;
+}
+
+static void *encode_otlp(void *data) {
+  job *j = data;
+  j->status = sn_otlp_write(j->object->profile, j->otlp, &j->sink);
+  j->done = true;
+  return NULL;
+}
+
+/* encode_otlp(resource, scope_name, scope_version, profile_id) -> bytes, not compressed. See core/otlp_writer.h.
+ * resource: [[key, String or Integer], ...]; profile_id: 16 bytes */
+static VALUE profile_encode_otlp(VALUE self, VALUE resource, VALUE name, VALUE version, VALUE id) {
+  enum { MOST = 128 };
+  sn_otlp_attribute attributes[MOST];
+  sn_otlp_options options = {.resource = attributes};
+  job j = {.object = get(self), .kept = rb_ary_new(), .otlp = &options};
+  SN_EXPECT_TYPE(resource, T_ARRAY);
+  SN_EXPECT(RARRAY_LEN(resource) <= MOST, resource, "at most 128 attributes");
+  SN_EXPECT_TYPE(name, T_STRING);
+  SN_EXPECT_TYPE(version, T_STRING);
+  SN_EXPECT_TYPE(id, T_STRING);
+  SN_EXPECT(RSTRING_LEN(id) == sizeof options.profile_id, id, "16 bytes");
+  memcpy(options.profile_id, RSTRING_PTR(id), sizeof options.profile_id);
+  options.scope_name = kept_text(j.kept, name);
+  options.scope_version = kept_text(j.kept, version);
+  for (long i = 0; i < RARRAY_LEN(resource); i++) {
+    const VALUE row = row_of(resource, i, 2), value = RARRAY_AREF(row, 1);
+    SN_EXPECT_TYPE(RARRAY_AREF(row, 0), T_STRING);
+    sn_otlp_attribute *attribute = &attributes[options.resource_count++];
+    *attribute = (sn_otlp_attribute){.key = kept_text(j.kept, RARRAY_AREF(row, 0))};
+    if (RB_FIXNUM_P(value)) {
+      attribute->number = FIX2LONG(value);
+    } else {
+      SN_EXPECT_TYPE(value, T_STRING);
+      attribute->text = kept_text(j.kept, value);
+    }
+  }
+  sn_memory_init(&j.memory, 0);
+  sn_sink_init(&j.sink, &j.memory);
+  run_without_gvl(encode_otlp, &j);
+  RB_GC_GUARD(j.kept);
+  if (j.status != SN_OK) {
+    sn_sink_destroy(&j.sink);
+    sn_check(j.status, "encoding a profile");
+  }
+  return rb_ensure(sink_to_string, (VALUE)&j, destroy_sink, (VALUE)&j);
+}
+
+/* Adds a remark. Returns self. */
+static VALUE profile_comment(VALUE self, VALUE text) {
+  SN_EXPECT_TYPE(text, T_STRING);
+  sn_profile *p = get(self)->profile;
+  sn_check(sn_profile_add_comment(p, RSTRING_PTR(text), (size_t)RSTRING_LEN(text)), "adding a comment");
+  return self;
+}
+
 /* -- what it says -------------------------------------------------------------------------------------------------- */
 
 static VALUE text(const sn_profile *p, uint32_t id) {
@@ -293,6 +430,9 @@ void sn_define_profile(VALUE native) {
   rb_define_singleton_method(profile_class, "read", profile_read, -1);
   rb_define_method(profile_class, "encode", profile_encode, 0);
   rb_define_method(profile_class, "merge", profile_merge, 2);
+  rb_define_method(profile_class, "reshape", profile_reshape, 6);
+  rb_define_method(profile_class, "encode_otlp", profile_encode_otlp, 4);
+  rb_define_method(profile_class, "comment", profile_comment, 1);
   rb_define_method(profile_class, "sample_types", profile_sample_types, 0);
   rb_define_method(profile_class, "totals", profile_totals, 0);
   rb_define_method(profile_class, "top", profile_top, 3);

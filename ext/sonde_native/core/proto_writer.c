@@ -18,6 +18,19 @@ void sn_proto_uint(sn_sink *sink, uint32_t field, uint64_t value) {
   if (value != 0) put(sink, tag(field, SN_PROTO_VARINT), value);
 }
 
+void sn_proto_uint_always(sn_sink *sink, uint32_t field, uint64_t value) {
+  put(sink, tag(field, SN_PROTO_VARINT), value);
+}
+
+void sn_proto_fixed64(sn_sink *sink, uint32_t field, uint64_t value) {
+  if (value == 0) return;
+  uint8_t *room = sn_sink_reserve(sink, SN_VARINT_MAX + 8);
+  if (room == NULL) return;
+  uint8_t *at = sn_proto_put_varint(room, tag(field, SN_PROTO_FIXED64));
+  for (int i = 0; i < 8; i++) *at++ = (uint8_t)(value >> 8 * i);
+  sink->length += (size_t)(at - room);
+}
+
 void sn_proto_bytes(sn_sink *sink, uint32_t field, const void *bytes, size_t length) {
   put(sink, tag(field, SN_PROTO_BYTES), length);
   sn_sink_write(sink, bytes, length);

@@ -27,6 +27,10 @@ void sn_proto_uint(sn_sink *sink, uint32_t field, uint64_t value);
 static inline void sn_proto_int(sn_sink *sink, uint32_t field, int64_t value) {
   sn_proto_uint(sink, field, (uint64_t)value);
 }
+/* The same, but a 0 is written too: a member of a oneof. */
+void sn_proto_uint_always(sn_sink *sink, uint32_t field, uint64_t value);
+/* Eight bytes, little endian; left out if 0. */
+void sn_proto_fixed64(sn_sink *sink, uint32_t field, uint64_t value);
 /* A string or bytes; written even if empty, as repeated fields need it. */
 void sn_proto_bytes(sn_sink *sink, uint32_t field, const void *bytes, size_t length);
 

@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/official_otlp"
+require "support/pprof_decoder"
+require "support/pprof_builder"
+
+# Sonde's OTLP bodies against the official schema, and against the same profile as pprof.
+class OtlpTest < Minitest::Test
+  include TestHelper
+
+  def setup
+    need_extension
+    reason = OfficialOtlp.missing
+    skip reason if reason
+  end
+
+  def otlp(profile, resource = {})
+    request = OfficialOtlp.decode(profile.to_otlp(resource: resource))
+    assert_empty OfficialOtlp.violations(request)
+    request
+  end
+
+  # A profile by hand, as Sonde itself would name things.
+  def example
+    builder = PprofBuilder.new([%w[cpu-time nanoseconds], %w[wall-time nanoseconds], %w[alloc-size bytes]])
+    builder.sample([["Foo#bar", "/a.rb", 12], ["<main>", "/a.rb", 20]], [20, 30, 0],
+                   { "thread id" => "77", "thread name" => "main", "trace id" => "1122334455667788" * 2,
+                     "span id" => "00000000000000ab", "user" => "ada" })
+    builder.sample([["Array#sort", "<cfunc>", 0], ["<main>", "/a.rb", 20]], [0, 5, 7],
+                   { "thread id" => "x7", "span id" => "00000000000000ab" })
+    builder.sample([["(garbage collection)", "", 0]], [0, 1, 0], {})
+    builder.sample([["nowhere", "/unused.rb", 1]], [0, 0, 0], { "unused" => "label" })
+    Sonde::Profile.from_pprof(builder.bytes)
+  end
+
+  def test_a_profile_for_each_type_that_has_values
+    samples = OfficialOtlp.samples(otlp(example))
+    assert_equal %w[cpu wall allocated_space], samples.keys
+    frames, attributes, values, link = samples["cpu"].first
+    assert_equal [["Foo#bar", 12], ["<main>", 20]], frames
+    assert_equal({ "thread.id" => 77, "thread.name" => "main", "user" => "ada" }, attributes)
+    assert_equal [20], values
+    assert_equal ["1122334455667788" * 2, "00000000000000ab"],
+                 [link.trace_id.unpack1("H*"), link.span_id.unpack1("H*")]
+    assert_equal 1, samples["cpu"].size
+    assert_equal [30, 5, 1], samples["wall"].map { |sample| sample[2].first }
+  end
+
+  # A span without its trace is no link; a thread id that is no number stays a text.
+  def test_what_is_not_complete_stays_an_attribute
+    sample = OfficialOtlp.samples(otlp(example))["allocated_space"].first
+    assert_equal({ "thread.id" => "x7", "span_id" => "00000000000000ab" }, sample[1])
+    assert_nil sample[3]
+  end
+
+  def test_frames_say_what_they_are
+    request = otlp(example)
+    d = request.dictionary
+    kinds = d.location_table.drop(1).map do |location|
+      name = d.string_table[d.function_table[location.lines.first.function_index].name_strindex]
+      [name, OfficialOtlp.attributes(d, location.attribute_indices)["profile.frame.type"]]
+    end.to_h
+    assert_equal({ "Foo#bar" => "ruby", "<main>" => "ruby", "Array#sort" => "native", "(garbage collection)" => nil },
+                 kinds)
+    refute_includes d.string_table.to_a, "nowhere"
+    refute_includes d.string_table.to_a, "unused"
+  end
+
+  def test_resource_and_scope
+    request = otlp(example, "service.name" => "shop", "process.pid" => 0)
+    resource = request.resource_profiles.first.resource.attributes.map { |a| [a.key, a.value.public_send(a.value.value)] }
+    assert_equal [["service.name", "shop"], ["process.pid", 0]], resource
+    scope = request.resource_profiles.first.scope_profiles.first.scope
+    assert_equal ["sonde", Sonde::VERSION], [scope.name, scope.version]
+  end
+
+  def test_a_real_profile_says_the_same_as_its_pprof_file
+    profile = Sonde.profile(rate: 500) do
+      Thread.new { burn(0.1) }.join
+      burn(0.2)
+      "x".b * 100
+    end
+    pprof = PprofDecoder.decode(profile.to_pprof)
+    request = otlp(profile)
+    samples = OfficialOtlp.samples(request)
+    { "cpu" => "cpu-time", "wall" => "wall-time" }.each do |otlp, type|
+      expected = pprof.samples.map { |s| [s.frames.map { |f| [f.name, f.line] }, s.labels["thread name"], s.values[type]] }
+      actual = samples[otlp].map { |frames, attributes, values, _| [frames, attributes["thread.name"], values.first] }
+      assert_equal sums(expected), sums(actual)
+    end
+    first = OfficialOtlp.profiles(request).first
+    assert_equal [pprof.time_nanos, pprof.duration_nanos], [first.time_unix_nano, first.duration_nano]
+    assert_equal pprof.period, first.period
+  end
+
+  def test_an_empty_profile_is_a_valid_body
+    assert_empty OfficialOtlp.profiles(otlp(Sonde::Profile.blank))
+  end
+
+  private
+
+  def sums(rows)
+    rows.group_by { |frames, thread, _| [frames, thread] }.transform_values { |all| all.sum(&:last) }
+        .reject { |_, sum| sum.zero? }
+  end
+end
