@@ -5,6 +5,7 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 require "support/pprof_decoder"
+require "support/recording_server"
 
 # Whole processes that report into a directory: every way of ending, and forks.
 class ReportingTest < Minitest::Test
@@ -117,6 +118,42 @@ class ReportingTest < Minitest::Test
     assert_match(/Sonde::Profile\nfalse\ntrue/, out)
     assert_job(profiles.values.first, "job_1")
     assert_in_delta 0.0, seconds_in(profiles.values.first, "job_2"), 0.001
+  end
+
+  # Each kind of trouble: the program does its work, ends with its own status and in time, and says once what was lost.
+  {
+    "nobody listens" => ["otlp=http://127.0.0.1:1", /profiles for otlp could not be delivered/],
+    "no such host" => ["pyroscope=http://no-such-host.invalid", /profiles for pyroscope could not be delivered/],
+    "a socket that is not there" => ["datadog=unix:///no/such/socket", /profiles for datadog could not be delivered/]
+  }.each do |how, (export, said)|
+    define_method("test_where_#{how.tr(" ", "_")}_the_program_does_not_notice") do
+      out = run_ruby("Sonde.start(interval: 0.1, exit_timeout: 2); 3.times { job_1 }; puts 'done'; exit 7",
+                     { "SONDE_EXPORT" => export })
+      assert_match(/^done$/, out)
+      assert_equal 7, @status.exitstatus
+      assert_match(said, out)
+      assert_equal 1, out.scan("sonde:").size, out
+    end
+  end
+
+  def test_a_backend_that_never_answers_delays_the_end_by_no_more_than_the_timeout
+    RecordingServer.open do |server|
+      20.times { server.answers << :hang }
+      out = run_ruby("Sonde.start(exit_timeout: 0.5); job_1; $t = Process.clock_gettime(1); " \
+                     "Sonde.stop; puts Process.clock_gettime(1) - $t", { "SONDE_EXPORT" => "otlp=#{server.url}" })
+      assert_includes 0.4..5.0, out[/^\d+\.\d+$/].to_f, out
+      assert_match(/profiles for otlp could not be delivered before the end/, out)
+    end
+  end
+
+  def test_a_refusal_is_said_once_with_its_reason
+    RecordingServer.open do |server|
+      20.times { server.answers << [401, {}, "no such tenant"] }
+      out = run_ruby("Sonde.start(interval: 0.1); 5.times { job_1 }", { "SONDE_EXPORT" => "otlp=#{server.url}" })
+      assert_equal 1, out.scan("sonde:").size, out
+      assert_match(/refused: #{server.url} answered 401: no such tenant/, out)
+      assert_operator server.requests.size, :>=, 3
+    end
   end
 
   def test_a_directory_that_cannot_be_is_said_once_and_harms_nobody

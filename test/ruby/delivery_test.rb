@@ -127,7 +127,8 @@ class DeliveryTest < Minitest::Test
   end
 
   def test_at_the_end_nothing_is_retried
-    @exporter.failures = [Failure.new("down", again: true, after: 3000)] + Array.new(5) { Failure.new("d", again: true) }
+    @exporter.failures = [Failure.new("down", again: true, after: 3000)]
+    5.times { @exporter.failures << Failure.new("down", again: true) }
     3.times { @delivery.push(["a"]) }
     eventually { @exporter.tries.size == 1 }
     finish

@@ -69,8 +69,7 @@ class OtlpTest < Minitest::Test
 
   def test_resource_and_scope
     request = otlp(example, "service.name" => "shop", "process.pid" => 0)
-    resource = request.resource_profiles.first.resource.attributes.map { |a| [a.key, a.value.public_send(a.value.value)] }
-    assert_equal [["service.name", "shop"], ["process.pid", 0]], resource
+    assert_equal({ "service.name" => "shop", "process.pid" => 0 }, OfficialOtlp.resource(request))
     scope = request.resource_profiles.first.scope_profiles.first.scope
     assert_equal ["sonde", Sonde::VERSION], [scope.name, scope.version]
   end
@@ -85,7 +84,9 @@ class OtlpTest < Minitest::Test
     request = otlp(profile)
     samples = OfficialOtlp.samples(request)
     { "cpu" => "cpu-time", "wall" => "wall-time" }.each do |otlp, type|
-      expected = pprof.samples.map { |s| [s.frames.map { |f| [f.name, f.line] }, s.labels["thread name"], s.values[type]] }
+      expected = pprof.samples.map do |sample|
+        [sample.frames.map { |f| [f.name, f.line] }, sample.labels["thread name"], sample.values[type]]
+      end
       actual = samples[otlp].map { |frames, attributes, values, _| [frames, attributes["thread.name"], values.first] }
       assert_equal sums(expected), sums(actual)
     end

@@ -55,6 +55,11 @@ module OfficialOtlp
     end.to_h
   end
 
+  # Its attributes, of the first one.
+  def resource(request)
+    request.resource_profiles.first.resource.attributes.map { |a| [a.key, a.value.public_send(a.value.value)] }.to_h
+  end
+
   def profiles(request)
     request.resource_profiles.flat_map { |r| r.scope_profiles.flat_map { |s| s.profiles.to_a } }
   end
@@ -88,7 +93,8 @@ module OfficialOtlp
 
     zero = elements.first
     wrong = zero == (name == :string ? "" : zero.class.new) ? [] : ["element 0 of #{name} is #{zero.inspect}"]
-    wrong << "duplicates in #{name}" unless elements.map { |e| name == :string ? e : e.to_proto }.uniq.size == elements.size
+    bytes = elements.map { |e| name == :string ? e : e.to_proto }
+    wrong << "duplicates in #{name}" unless bytes.uniq.size == bytes.size
     wrong << "a link without full ids" if name == :link && elements.drop(1).any? do |link|
       link.trace_id.bytesize != 16 || link.span_id.bytesize != 8
     end
@@ -120,9 +126,10 @@ module OfficialOtlp
     used[:function] = tables[:location].flat_map { |location| location.lines.map(&:function_index) }
     used[:attribute] = (samples + all).flat_map { |s| s.attribute_indices.to_a } +
                        tables[:location].flat_map { |location| location.attribute_indices.to_a }
+    types = all.flat_map { |profile| [profile.sample_type, profile.period_type] }
     used[:string] = tables[:function].flat_map { |f| [f.name_strindex, f.filename_strindex] } +
                     tables[:attribute].flat_map { |a| [a.key_strindex, a.unit_strindex] } +
-                    all.flat_map { |p| [p.sample_type, p.period_type].flat_map { |t| [t.type_strindex, t.unit_strindex] } }
+                    types.flat_map { |t| [t.type_strindex, t.unit_strindex] }
     used.flat_map do |name, indices|
       beyond = indices.any? { |index| index >= tables[name].size || index.negative? }
       unused = (1...tables[name].size).to_a - indices

@@ -31,8 +31,12 @@ class PprofBuilder
   def bytes
     types = @types.map { |type, unit| field(1, value_type(type, unit)) }
     period = field(11, value_type(*@types.first))
-    functions = @functions.map { |(name, file), id| field(5, number(1, id) + number(2, text(name)) + number(4, text(file))) }
-    locations = @locations.map { |(function, line), id| field(4, number(1, id) + field(4, number(1, function) + number(2, line))) }
+    functions = @functions.map do |(name, file), id|
+      field(5, number(1, id) + number(2, text(name)) + number(4, text(file)))
+    end
+    locations = @locations.map do |(function, line), id|
+      field(4, number(1, id) + field(4, number(1, function) + number(2, line)))
+    end
     strings = @strings.keys.map { |string| field(6, string.b) }
     time, duration, length = @header
     (types + @samples + locations + functions + strings +

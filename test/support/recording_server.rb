@@ -31,6 +31,8 @@ class RecordingServer
   end
 
   attr_reader :answers, :port
+  # Whether to hang up in the middle of what comes.
+  attr_accessor :cut
 
   def self.open(**options)
     server = new(**options)
@@ -84,6 +86,8 @@ class RecordingServer
   def serve(client)
     Thread.new do
       begin
+        next client.readpartial(1) if cut
+
         request = read(client)
         @requests << request if request
         answer(client) if request

@@ -1,5 +1,5 @@
-/* otlp_tables: the dictionary of an OTLP request while it is made: what is used gets an index, in the order of its first
- * use; index 0 of every table is its zero value. Used by otlp_writer.c only.
+/* otlp_tables: the dictionary of an OTLP request while it is made: what is used gets an index, in the order of its
+ * first use; index 0 of every table is its zero value. Used by otlp_writer.c only.
  *
  * Contexts: nogvl, gvl. Memory: on the account given; destroy frees it, also after a failure.
  */

@@ -1,9 +1,10 @@
-/* otlp_writer: a profile as the bytes of OTLP's ExportProfilesServiceRequest (v1development, as of 1.10), not compressed.
+/* otlp_writer: a profile as the bytes of OTLP's ExportProfilesServiceRequest (v1development, as of 1.10), not
+ * compressed.
  *
- * One Profile for each sample type that has values, all with one dictionary: every table begins with its zero value,
- * holds nothing twice and nothing unused. A Profile's period type is its own type, as receivers name it by that; the
- * period is the profile's where the unit is nanoseconds, else 1. Labels become attributes (texts inline, since receivers
- * ignore string_value_strindex), but:
+ * One Profile for each sample type that has values, all with one dictionary: every table begins with its zero
+ * value, holds nothing twice and nothing unused. A Profile's period type is its own type, as receivers name it by that;
+ * the period is the profile's where the unit is nanoseconds, else 1. Labels become attributes (texts inline, since
+ * receivers ignore string_value_strindex), but:
  *   "thread.id"              a number where the text is one
  *   "trace_id", "span_id"    a link, where both are there (32 and 16 hexadecimal digits, or a number for the span)
  * Comments become the attribute pprof.profile.comment. Frames are marked ruby, or native where their file is "<cfunc>";

@@ -1,5 +1,5 @@
-/* profile_reshape: see profile_reshape.h. Called by the binding, on the thread that reports, without the GVL; only reads
- * the profile given, so no locks. */
+/* profile_reshape: see profile_reshape.h. Called by the binding, on the thread that reports, without the GVL; only
+ * reads the profile given, so no locks. */
 #include "profile_reshape.h"
 
 #include <stdio.h>

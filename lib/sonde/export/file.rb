@@ -6,8 +6,8 @@ require_relative "../report/failure"
 
 module Sonde
   module Export
-    # Writes each profile into a directory, as a file of its own that appears whole or not at all, and removes the oldest
-    # files when there are too many or they are too old.
+    # Writes each profile into a directory, as a file of its own that appears whole or not at all, and removes the
+    # oldest files when there are too many or they are too old.
     #
     #   sonde-shop-20261201T131500.123Z-1234-7.pb.gz     service, end of the profile (UTC), pid, number
     #

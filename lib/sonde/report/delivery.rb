@@ -22,7 +22,8 @@ module Sonde
 
       WAITING = 8 # profiles
       BYTES = 33_554_432 # of all that waits
-      FIRST_PAUSE = 1.0 # seconds, before the second attempt; doubled with each, then drawn at random from the upper half
+      # Seconds before the second attempt; doubled with each, then drawn at random from the upper half.
+      FIRST_PAUSE = 1.0
       LONGEST_PAUSE = 60.0
       LONGEST_REQUEST = 3600.0 # a Retry-After beyond this is taken for this
 

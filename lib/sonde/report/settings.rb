@@ -44,7 +44,8 @@ module Sonde
         value = @own[option]
         return value.to_f if (value.is_a?(Integer) || value.is_a?(Float)) && range.cover?(value)
 
-        raise ArgumentError, "wrong option #{option}: #{value.inspect} (allowed: #{range.first} to #{range.last} seconds)"
+        raise ArgumentError, "wrong option #{option}: #{value.inspect} (allowed: #{range.first} to #{range.last} " \
+                             "seconds)"
       end
     end
   end
