@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "command"
+require_relative "../report/variables"
 
 module Sonde
   module CLI
@@ -15,6 +16,8 @@ module Sonde
         section("Extension", extension)
         section("Features", features) if Sonde.supported?
         section("System", system_limits)
+        section("Environment", environment)
+        section("Delivery", delivery)
         section("Trial", trial) if Sonde.supported?
         Sonde.supported? ? 0 : 1
       end
@@ -39,6 +42,30 @@ module Sonde
         return { "loaded" => "no: #{Native.reason}" } unless Sonde.supported?
 
         { "loaded" => "yes (built for #{Native::TAG})", "tried on this Ruby" => Native.untried || "yes" }
+      end
+
+      # What is set, without secrets.
+      def environment
+        set = Report::Variables.set(ENV.to_h)
+        set.empty? ? { "set" => "nothing that Sonde looks at" } : set
+      end
+
+      # What a start from the environment would do.
+      def delivery
+        options = Report::Variables.options(ENV.to_h)
+        settings = Report::Settings.new(options)
+        Configuration.new(**settings.others)
+        own = { "starts by itself" => starts_by_itself, "service" => settings.environment.service,
+                "every" => "#{settings.interval} s", "at the end at most" => "#{settings.exit_timeout} s" }
+        own.merge(settings.exporters.map { |exporter| ["to #{exporter.name}", exporter.target] }.to_h)
+      rescue ArgumentError => e
+        { "does not start" => e.message }
+      end
+
+      def starts_by_itself
+        return "no: SONDE_ENABLED is not 1" unless Report::Environment.new.true?("SONDE_ENABLED")
+
+        ENV["RUBYOPT"].to_s.include?("sonde/auto") ? "yes" : "where sonde/auto is required (it is not in RUBYOPT)"
       end
 
       # The results of the engine's test of itself.

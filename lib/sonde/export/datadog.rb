@@ -123,8 +123,8 @@ module Sonde
 
       def event(flushed)
         event = { "attachments" => [Names::ATTACHMENT], "tags_profiler" => tags(flushed),
-                  "start" => time(flushed.start), "end" => time(flushed.finish), "family" => "ruby", "version" => "4", "internal" => {},
-                  "info" => info }
+                  "start" => time(flushed.start), "end" => time(flushed.finish),
+                  "family" => "ruby", "version" => "4", "internal" => {}, "info" => info }
         event["endpoint_counts"] = flushed.endpoints unless flushed.endpoints.empty?
         event
       end
@@ -142,7 +142,8 @@ module Sonde
 
       def own_tags(flushed)
         { "language" => "ruby", "runtime" => "ruby",
-          "runtime_engine" => RUBY_ENGINE, "runtime_version" => RUBY_VERSION, "runtime_platform" => RUBY_PLATFORM, "runtime-id" => @runtime_id, "process_id" => ::Process.pid,
+          "runtime_engine" => RUBY_ENGINE, "runtime_version" => RUBY_VERSION, "runtime_platform" => RUBY_PLATFORM,
+          "runtime-id" => @runtime_id, "process_id" => ::Process.pid,
           "host" => @environment["DD_HOSTNAME"] || @environment.hostname, "profiler_version" => VERSION,
           "profile_seq" => flushed.number, "service" => @environment.service, "env" => @environment.deployment,
           "version" => @environment.version, "git.repository_url" => @environment["DD_GIT_REPOSITORY_URL"],
