@@ -162,6 +162,6 @@ class ReportingTest < Minitest::Test
     assert @status.success?
     assert_equal 1, out.scan("sonde:").size, out
     assert_match(/profiles for file were refused: .*Not a directory|File exists/, out)
-    assert_operator out[/^\d+$/].to_i, :>=, 2
+    assert_operator out[/^\d+$/].to_i, :>=, 1
   end
 end

@@ -11,6 +11,7 @@ class ReporterTest < Minitest::Test
 
   def setup
     need_extension
+    @reporter = nil
     @exporter = FakeExporter.new
     @output = StringIO.new
   end

@@ -61,7 +61,7 @@ module Sonde
 
       def self.parse(text)
         uri = URI.parse(text.to_s)
-        valid = uri.is_a?(URI::HTTP) ? uri.host : uri.scheme == "unix" && !uri.path.to_s.empty?
+        valid = uri.is_a?(URI::HTTP) ? !uri.host.to_s.empty? : uri.scheme == "unix" && !uri.path.to_s.empty?
         raise ArgumentError unless valid
 
         uri

@@ -12,7 +12,7 @@ module Sonde
       MASK = "********"
 
       # service: what the option says; it wins.
-      def initialize(variables = ENV.to_h, service: nil)
+      def initialize(variables = ENV.to_h, service = nil)
         @variables = variables
         @service = service
       end

@@ -17,7 +17,7 @@ module Sonde
 
       def initialize(options, variables = ENV.to_h)
         @own, @others = options.partition { |name, _| OPTIONS.include?(name) }.map(&:to_h)
-        @environment = Environment.new(variables, service: @own[:service])
+        @environment = Environment.new(variables, @own[:service])
       end
 
       def reporting?

@@ -62,7 +62,8 @@ module Sonde
             name = "SONDE_#{option.to_s.upcase}"
             next if environment[name].nil?
 
-            options[option] = option == :rate ? environment.float(name, nil, range) : environment.integer(name, nil, range)
+            kind = option == :rate ? :float : :integer
+            options[option] = environment.public_send(kind, name, nil, range)
           end
           options
         end
