@@ -10,6 +10,7 @@ require_relative "sonde/sessions"
 require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
+require_relative "sonde/labels"
 require_relative "sonde/report/settings"
 
 # A profiler that can stay on.
@@ -121,6 +122,42 @@ module Sonde
       return profile_nothing(unsupported_reason, &block) unless supported?
 
       profile_window(configuration, &block)
+    end
+
+    # Marks what the calling fiber does in the block: each of its samples has the labels, in every profile.
+    #
+    #   Sonde.label(tenant: tenant.name, job: "import") { ... }
+    #
+    # Blocks may be nested: the inner one adds to the outer's, and wins where both have a key. Other threads and fibers
+    # are not concerned, not even those made inside; {carry} is for them. Values are Strings, Symbols or Integers, others
+    # are shown by to_s; nil and "" leave the label out. Of a text 200 characters are kept, of a set 32 labels. There
+    # should be a bounded number of values: past 16,000 sets at once a block is shown as labels=(overflow).
+    #
+    # @param labels [Hash{Symbol, String => Object}]
+    # @return what the block answers
+    # @raise [ArgumentError] without a block, or if it is given no Hash
+    def label(labels, &block)
+      raise ArgumentError, "no block given" unless block
+      raise ArgumentError, "wrong labels: #{labels.inspect} (allowed: a Hash)" unless labels.is_a?(Hash)
+
+      supported? ? Labels.with(Labels.list(labels), &block) : yield
+    end
+
+    # @return [Hash{String => String, Integer}] the labels that hold here
+    def labels
+      supported? ? Labels.here : {}
+    end
+
+    # Takes the labels that hold here to another thread or fiber:
+    #
+    #   Thread.new(&Sonde.carry { work })
+    #   pool.post(&Sonde.carry { work })
+    #
+    # @return [Proc] that calls the block, with these labels around it
+    def carry(&block)
+      raise ArgumentError, "no block given" unless block
+
+      supported? ? Labels.carry(block) : block
     end
 
     # @return [Boolean] whether what {start} began is running

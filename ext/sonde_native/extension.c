@@ -26,6 +26,7 @@ void Init_sonde_native(void) {
   if (problem) rb_raise(sn_error_class, "%s", problem);
   sn_define_profile(native);
   sn_define_window(native);
+  sn_define_labels(native);
   sn_define_module(native);
 #ifdef SONDE_TESTING
   sn_define_testing(native);

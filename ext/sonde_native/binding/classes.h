@@ -8,6 +8,7 @@
 
 /* Each defines its class or methods below Sonde::Native. */
 void sn_define_module(VALUE native);
+void sn_define_labels(VALUE native);
 void sn_define_window(VALUE native);
 void sn_define_profile(VALUE native);
 #ifdef SONDE_TESTING

@@ -34,6 +34,7 @@ static VALUE drops(const sn_engine *e) {
   put(hash, "truncated_stacks", counter(&e->counters.truncated_stacks));
   put(hash, "overflowed_stacks", ULL2NUM(stacks));
   put(hash, "overflowed_rows", ULL2NUM(rows));
+  put(hash, "labels_overflowed", counter(&e->counters.labels_overflowed));
   put(hash, "slot_busy", counter(&e->recorder.lock_failures));
   put(hash, "threads_refused", ULL2NUM(sn_threads.refused));
   return hash;

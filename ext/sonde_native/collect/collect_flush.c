@@ -16,6 +16,7 @@
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
 #include "collect_gc.h"
+#include "collect_labels.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -48,6 +49,7 @@ typedef struct flush_work {
   uint32_t next_detail;
   sn_thread_summary *summaries;
   char (*ids)[24];
+  uint32_t *label_sets;
   sn_status status;
 } flush_work;
 
@@ -425,11 +427,16 @@ static uint32_t all_columns(void) {
 static sn_status convert(uint32_t columns) {
   sn_status status = fill_summaries();
   if (status != SN_OK) return status;
+  uint32_t label_set_count;
+  status = sn_labels_convert(work.store, &work.profile, &work.label_sets, &label_set_count);
+  if (status != SN_OK) return status;
   sn_convert_input input = {.store = work.store,
                             .locations = work.locations,
                             .threads = work.summaries,
                             .thread_count = work.thread_count,
                             .details = work.details,
+                            .label_sets = work.label_sets,
+                            .label_set_count = label_set_count,
                             .columns = columns,
                             .alloc_total = work.alloc.total,
                             .gc_time = work.gc_time};
@@ -517,6 +524,7 @@ static void release_store(void) {
   sn_count(&e->counters.overflowed_stacks, work.store->overflowed_stacks);
   sn_count(&e->counters.overflowed_rows, work.store->overflowed_rows);
   sn_recorder_release(&e->recorder, work.store);
+  sn_labels_release(e->generation);
 }
 
 static VALUE end_flush(VALUE unused) {
@@ -528,6 +536,7 @@ static VALUE end_flush(VALUE unused) {
   free(work.details);
   free(work.summaries);
   free(work.ids);
+  free(work.label_sets);
   memset(&work, 0, sizeof work);
   return Qnil;
 }

@@ -9,6 +9,7 @@
 #include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
+#include "collect_labels.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
 #include "collect_worker.h"
@@ -31,12 +32,12 @@ void sn_sample_set_own_directory(const char *path, size_t length) {
 
 /* -- rows ---------------------------------------------------------------------------------------------------------- */
 
-static sn_row *row_of(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state) {
-  sn_row_key key = {.stack = stack, .thread = t->number, .labels = 0, .state = (uint32_t)state};
+static sn_row *row_of(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state) {
+  sn_row_key key = {.stack = stack, .thread = t->number, .labels = sn_labels_of(t), .state = (uint32_t)state};
   return sn_raw_store_row(store, key);
 }
 
-static void book_wall(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state, int64_t ns,
+static void book_wall(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, int64_t ns,
                       int64_t samples) {
   if (ns <= 0) return;
   sn_row *row = row_of(store, t, stack, state);
@@ -44,8 +45,8 @@ static void book_wall(sn_raw_store *store, const sn_thread *t, uint32_t stack, s
   row->values[SN_WALL_SAMPLES] += samples;
 }
 
-static void book_cpu(sn_raw_store *store, const sn_thread *t, uint32_t stack, sn_thread_state state, bool gc,
-                     int64_t weight, int64_t samples) {
+static void book_cpu(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, bool gc, int64_t weight,
+                     int64_t samples) {
   if (weight <= 0) return;
   sn_row *row = row_of(store, t, stack, state);
   row->values[SN_CPU_TIME] += weight;
@@ -65,6 +66,7 @@ static void book_gvl_wait(sn_raw_store *store, sn_thread *t, uint32_t stack, int
 
 static void remember_stack(sn_thread *t, uint32_t stack, bool burning) {
   t->last_stack = stack;
+  t->last_labels = sn_labels_last(t);
   t->last_generation = sn_the_engine.generation;
   if (!burning) return;
   t->burn_stack = stack;
@@ -486,8 +488,10 @@ static int64_t take_wall(sn_thread *t, int64_t now) {
 static void settle_dead(sn_raw_store *store, sn_thread *t) {
   bool known = t->last_generation == sn_the_engine.generation;
   uint32_t stack = known ? t->last_stack : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  sn_labels_pin(known ? t->last_labels : 0);
   book_wall(store, t, stack, SN_STATE_NONE, take_wall(t, t->ended_at), known ? 0 : 1);
   book_gvl_wait(store, t, stack, 0);
+  sn_labels_pin(SN_LABELS_READ);
 }
 
 static void settle_own(sn_raw_store *store, sn_thread *t, int64_t now) {

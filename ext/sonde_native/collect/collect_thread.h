@@ -92,6 +92,10 @@ typedef struct sn_thread {
 
   _Atomic(struct sn_capture *) capture; /* collect_watch */
 
+  /* see collect_labels.h */
+  _Atomic uint32_t labels; /* what holds, as far as that was read */
+  uint32_t last_labels;    /* what held with last_stack; belongs to the GVL */
+
   struct sn_thread *next_free;
 } sn_thread;
 

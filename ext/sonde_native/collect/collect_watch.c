@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../vm/vm_layout.h"
+#include "collect_labels.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
 
@@ -20,6 +21,7 @@ struct sn_capture {
   int64_t instants;
   int64_t weight;
   int64_t weight_count;
+  uint32_t labels;
   uint32_t count;
   uint32_t omitted;
   sn_vm_copied_frame frames[];
@@ -72,6 +74,7 @@ static struct sn_capture *copy_frames(sn_vm_access access, sn_thread *t, const s
                            .position = *position,
                            .until = instant,
                            .instants = 1,
+                           .labels = sn_labels_note(t, access == SN_VM_WITH_GVL),
                            .count = count,
                            .omitted = omitted};
   for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
@@ -188,7 +191,9 @@ static void book(struct sn_capture *c) {
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (!store) return;
   sn_vm_layout_resolve(c->frames, c->count, c->omitted, SN_FRAME_OMITTED, sn_the_engine.stack);
+  sn_labels_pin(c->labels);
   sn_sample_book_capture(store, t, c->until, c->instants, c->weight, c->weight_count);
+  sn_labels_pin(SN_LABELS_READ);
   sn_recorder_leave(&sn_the_engine.recorder, store);
   sn_count(&sn_the_engine.counters.samples, 1);
 }

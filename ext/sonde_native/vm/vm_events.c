@@ -216,3 +216,15 @@ int64_t sn_vm_events_gc_total_time(void) {
   if (!SN_VM_HAS_GC_TOTAL_TIME) return -1;
   return NUM2LL(rb_method_call(0, NULL, gc_total_time));
 }
+
+static void (*fiber_switched)(void);
+
+static void on_fiber_switch(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE class) {
+  (void)event, (void)data, (void)self, (void)id, (void)class;
+  fiber_switched();
+}
+
+void sn_vm_events_watch_fibers(void (*switched)(void)) {
+  fiber_switched = switched;
+  rb_add_event_hook(on_fiber_switch, RUBY_EVENT_FIBER_SWITCH, Qnil);
+}

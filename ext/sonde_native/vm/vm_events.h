@@ -41,6 +41,10 @@ bool sn_vm_events_has_gc_hooks(void);
 void sn_vm_events_enable(void);
 void sn_vm_events_disable(void);
 
+/* From now on: called with the GVL whenever a thread has gone on in another fiber, which is the current one then. No
+ * Ruby allocation, no exception. Once; with the GVL. May raise. */
+void sn_vm_events_watch_fibers(void (*switched)(void));
+
 /* Makes the main Ractor's running thread call job at its next safepoint. Contexts: any thread. Does nothing where jobs
  * cannot be triggered from outside (before 3.3.1): there the thread must be sent a signal. */
 void sn_vm_events_trigger_job(void);

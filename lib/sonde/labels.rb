@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+module Sonde
+  # Labels of the program's own: what is given becomes a flat list for the engine, which knows which one holds in which
+  # fiber (ext/sonde_native/collect/collect_labels.h).
+  module Labels
+    LENGTH = 200
+    MOST = 32
+    INTEGERS = (-(1 << 63)...(1 << 64)).freeze
+    NUL = "\0"
+
+    class << self
+      # Runs the block with the labels of the list: [key, value, key, value ...].
+      def with(list)
+        previous = Native.labels_here
+        begin
+          id = enter(list)
+          yield
+        ensure
+          leave(id, previous) if id
+        end
+      end
+
+      # A Hash as such a list.
+      def list(labels)
+        labels.each_with_object([]) do |(key, value), list|
+          value = shown(value)
+          list << text(key) << value unless value.nil? || list.size >= 2 * MOST
+        end
+      end
+
+      def here
+        Native.labels_list.each_slice(2).to_h
+      end
+
+      def carry(block)
+        list = Native.labels_list
+        return block if list.empty?
+
+        proc { |*arguments, &inner| with(list) { block.call(*arguments, &inner) } }
+      end
+
+      private
+
+      # Without labels the program still runs: a thread may be frozen.
+      def enter(list)
+        Native.labels_enter(list)
+      rescue FrozenError
+        nil
+      end
+
+      def leave(id, previous)
+        Native.labels_leave(id, previous)
+      rescue FrozenError
+        nil
+      end
+
+      def shown(value)
+        case value
+        when nil then nil
+        when Integer then INTEGERS.cover?(value) ? value : text(value)
+        else
+          string = text(value)
+          string unless string.empty?
+        end
+      end
+
+      def text(value)
+        string = value.to_s
+        string = string.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless plain?(string)
+        string = string.scrub("?") unless string.valid_encoding?
+        string = string.delete(NUL) if string.include?(NUL)
+        string.size > LENGTH ? string[0, LENGTH] : string
+      end
+
+      def plain?(string)
+        string.encoding == Encoding::UTF_8 || string.encoding == Encoding::US_ASCII ||
+          string.encoding == Encoding::BINARY
+      end
+    end
+  end
+end
