@@ -11,6 +11,7 @@ require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
 require_relative "sonde/labels"
+require_relative "sonde/requests"
 require_relative "sonde/report/settings"
 
 # A profiler that can stay on.
@@ -52,6 +53,7 @@ module Sonde
   @reporter = nil
   @at_exit = false
   Fork.on(:child) do
+    Requests.take
     Sessions.after_fork
     @reporter&.after_fork
   end
@@ -73,6 +75,7 @@ module Sonde
       return refuse(unsupported_reason) unless supported?
       return false if running?
 
+      Requests.take # what was counted before is not in the profile
       begin
         reporter ? start_reporter(reporter, configuration) : start_session(configuration)
       rescue Error => e
@@ -190,7 +193,8 @@ module Sonde
     def reporter_for(settings)
       return unless settings.reporting?
 
-      Reporter.new(settings.exporters, interval: settings.interval, exit_timeout: settings.exit_timeout)
+      Reporter.new(settings.exporters, interval: settings.interval, exit_timeout: settings.exit_timeout,
+                                       endpoints: -> { Requests.take })
     end
 
     def start_session(configuration)
@@ -264,7 +268,7 @@ module Sonde
     end
 
     def wrap(native)
-      native && Profile.new(native)
+      native && Profile.new(native).comment(*Requests.comments(Requests.take))
     end
 
     # Says once why nothing is profiled.

@@ -40,6 +40,15 @@ module Sonde
         proc { |*arguments, &inner| with(list) { block.call(*arguments, &inner) } }
       end
 
+      # As the engine takes it: UTF-8, without NUL, of bounded length.
+      def text(value)
+        string = value.to_s
+        string = string.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless plain?(string)
+        string = string.scrub("?") unless string.valid_encoding?
+        string = string.delete(NUL) if string.include?(NUL)
+        string.size > LENGTH ? string[0, LENGTH] : string
+      end
+
       private
 
       # Without labels the program still runs: a thread may be frozen.
@@ -63,14 +72,6 @@ module Sonde
           string = text(value)
           string unless string.empty?
         end
-      end
-
-      def text(value)
-        string = value.to_s
-        string = string.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless plain?(string)
-        string = string.scrub("?") unless string.valid_encoding?
-        string = string.delete(NUL) if string.include?(NUL)
-        string.size > LENGTH ? string[0, LENGTH] : string
       end
 
       def plain?(string)

@@ -210,8 +210,8 @@ module Sonde
     end
 
     # @api private
-    def comment(text)
-      @native.comment(text)
+    def comment(*texts)
+      texts.each { |text| @native.comment(text) }
       self
     end
 

@@ -163,11 +163,12 @@ module Sonde
     # The copy is what the exporters get: a profile can be worked on by one thread at a time, and the original belongs
     # to the caller.
     def hand_over(native, copy: false, last: false)
-      profile = Profile.new(native)
+      endpoints = @endpoints.call
+      profile = Profile.new(native).comment(*Requests.comments(endpoints))
       given = copy ? Profile.blank.merge(profile) : profile
       number = @number
       @number += 1
-      @flushed << Report::Flushed.new(given, number, endpoints: @endpoints.call, last: last)
+      @flushed << Report::Flushed.new(given, number, endpoints: endpoints, last: last)
       ensure_thread
       @nap.wake
       profile

@@ -46,6 +46,19 @@ static void other_values_keep_their_label(void) {
   sn_profile_destroy(&profile);
 }
 
+static void numbers_in_hex(void) {
+  sn_profile profile;
+  make_example(&profile);
+  const sn_reshape_label labels[] = {{"local root span id", NULL, "span", SN_RESHAPE_HEX},
+                                     {"thread id", NULL, "thread", SN_RESHAPE_HEX}};
+  const sn_reshape how = {.types = CPU, .type_count = 1, .labels = labels, .label_count = 2, .first = 0, .count = 1};
+  expect_reshaped(&profile, &how,
+                  "cpu/nanoseconds default cpu period cpu-time/nanoseconds 10000000 time 1700000000000000000 duration "
+                  "60000000000\n"
+                  "Foo#bar /app/a.rb:12(10);<main> /app/a.rb:20(0); span=00000000000004d2 thread=7 (8) -> 30000000\n");
+  sn_profile_destroy(&profile);
+}
+
 static void folds(void) {
   sn_profile profile;
   uint32_t frames[10];
@@ -104,6 +117,7 @@ static void failing(void) {
 int main(void) {
   test("types are chosen and renamed, labels follow their rules", types_and_labels);
   test("a rule for one value leaves others alone", other_values_keep_their_label);
+  test("numbers become hexadecimal where asked", numbers_in_hex);
   test("a deep stack keeps both ends", folds);
   test("parts add up to the whole", parts);
   test("a failed allocation leaks nothing", failing);

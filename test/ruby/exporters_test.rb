@@ -187,6 +187,8 @@ class ExportersTest < Minitest::Test
       keys = pprof.samples.flat_map { |sample| sample.labels.keys }.uniq
       assert_empty keys - %w[endpoint span_id trace_id user]
     end
+    first = PprofDecoder.decode(series["process_cpu"].last).samples.first
+    assert_equal({ "span_id" => "00000000000000ab", "endpoint" => "GET /x" }, first.labels)
   end
 
   def test_pyroscope_splits_what_is_too_large

@@ -138,6 +138,15 @@ static const sn_reshape_label *rule_for(const work *w, const sn_label *label) {
   return NULL;
 }
 
+static sn_status new_value(work *w, const sn_reshape_label *rule, const sn_label *from, sn_label *label) {
+  char hex[17];
+  if (strcmp(rule->new_value, SN_RESHAPE_HEX) != 0) return put_string(w, rule->new_value, &label->str);
+  if (from->str != 0) return map_string(w, from->str, &label->str);
+  snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)from->num);
+  label->num = 0;
+  return put_string(w, hex, &label->str);
+}
+
 /* Answers by *kept whether the label stays. */
 static sn_status map_label(work *w, const sn_label *from, sn_label *label, bool *kept) {
   const sn_reshape_label *rule = rule_for(w, from);
@@ -147,7 +156,7 @@ static sn_status map_label(work *w, const sn_label *from, sn_label *label, bool 
   sn_status status = rule == NULL ? map_string(w, from->key, &label->key) : put_string(w, rule->new_key, &label->key);
   if (status == SN_OK) status = map_string(w, from->num_unit, &label->num_unit);
   if (status != SN_OK) return status;
-  if (rule != NULL && rule->new_value != NULL) return put_string(w, rule->new_value, &label->str);
+  if (rule != NULL && rule->new_value != NULL) return new_value(w, rule, from, label);
   return from->str == 0 ? SN_OK : map_string(w, from->str, &label->str);
 }
 

@@ -13,12 +13,14 @@ typedef struct sn_reshape_type {
   const char *from, *type, *unit;
 } sn_reshape_type;
 
+#define SN_RESHAPE_HEX "%016x"
+
 /* What becomes of a label: the first rule that fits holds; without one it stays as it is. */
 typedef struct sn_reshape_label {
   const char *key;
   const char *value;     /* fits only this text; NULL: any, numbers too */
   const char *new_key;   /* NULL: the label is left out */
-  const char *new_value; /* NULL: the value stays */
+  const char *new_value; /* NULL: the value stays; SN_RESHAPE_HEX: a number becomes 16 hexadecimal digits */
 } sn_reshape_label;
 
 typedef struct sn_reshape {

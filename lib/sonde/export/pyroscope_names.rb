@@ -17,14 +17,15 @@ module Sonde
                       period: %w[space bytes] }
       }.freeze
 
-      # key, value or nil (any), key there or nil (left out), value there or nil (the same). Each text label makes
+      # key, value or nil (any), key there or nil (left out), value there or nil (the same; "%016x": a number in
+      # hexadecimal digits, as numbers are dropped there). Each text label makes
       # series of its own there, so threads are left out; span and trace ids stay with the samples.
       LABELS = [
         ["thread id", nil, nil, nil],
         ["thread name", nil, nil, nil],
         ["state", nil, nil, nil],
         ["local root span id", nil, nil, nil],
-        ["span id", nil, "span_id", nil],
+        ["span id", nil, "span_id", "%016x"],
         ["trace id", nil, "trace_id", nil],
         ["trace endpoint", nil, "endpoint", nil],
         ["end_timestamp_ns", nil, nil, nil]

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "../sonde"
+
+module Sonde
+  # Rack middleware: the samples of each request have the label "trace endpoint", such as "GET /orders/:id", and requests
+  # are counted by it.
+  #
+  #   require "sonde/rack"
+  #   use Sonde::Rack                      # config.ru, Sinatra
+  #   config.middleware.use Sonde::Rack    # Rails
+  #
+  # The route is what the framework says when it has answered (Rails, Sinatra, Grape, Hanami, or what the program itself
+  # puts into env["sonde.endpoint"]); it then holds for the whole request, also for what was sampled before. Where
+  # nobody says it, it is the path with everything in it replaced that looks like an identifier.
+  class Rack
+    LABEL = "trace endpoint"
+    ENDPOINT = "sonde.endpoint"
+    IDENTIFIER = %r{\A(?:\d+|\h{8}-\h{4}-\h{4}-\h{4}-\h{12}|\h{16,}|(?=.*\d)[\w.~=-]{20,}|.{40,})\z}.freeze
+    SEGMENTS = 6 # of a path without a route; what follows is "..."
+
+    def initialize(app)
+      @app = app
+    end
+
+    def call(env)
+      return @app.call(env) unless Sonde.supported?
+
+      Sonde.label(LABEL => guess(env)) do
+        id = Native.labels_here
+        begin
+          @app.call(env)
+        ensure
+          finish(id, env)
+        end
+      end
+    end
+
+    # @api private
+    def self.normalize(path)
+      segments = path.to_s.split("/").reject(&:empty?)
+      shown = segments.first(SEGMENTS).map { |segment| IDENTIFIER.match?(segment) ? ":id" : segment }
+      shown << "..." if segments.size > SEGMENTS
+      "/#{shown.join("/")}"
+    end
+
+    private
+
+    # The request goes on, whatever is odd about it.
+    def finish(id, env)
+      endpoint = Labels.text(route(env) || guess(env))
+      Native.labels_amend(id, LABEL, endpoint)
+      Requests.count(endpoint)
+    rescue StandardError
+      nil # a framework that says something unexpected: the guess stays, and the request is not counted
+    end
+
+    def guess(env)
+      "#{env["REQUEST_METHOD"]} #{Rack.normalize("#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}")}"
+    end
+
+    def route(env)
+      env[ENDPOINT] || sinatra(env) || rails(env) || grape(env) || hanami(env)
+    end
+
+    # "GET /orders/:id"
+    def sinatra(env)
+      env["sinatra.route"]
+    end
+
+    # Since 7.1 Rails tells the pattern; before, the controller and the action.
+    def rails(env)
+      pattern = env["action_dispatch.route_uri_pattern"]
+      return with_method(env, pattern.sub("(.:format)", "")) if pattern
+
+      parameters = env["action_dispatch.request.path_parameters"]
+      parameters && parameters[:controller] && "#{parameters[:controller]}##{parameters[:action]}"
+    end
+
+    def grape(env)
+      route = env["grape.routing_args"] && env["grape.routing_args"][:route_info]
+      route && with_method(env, route.path.to_s.sub(/\(.*\z/, ""))
+    end
+
+    def hanami(env)
+      action = env["hanami.action_instance"]
+      action && action.class.name
+    end
+
+    def with_method(env, path)
+      "#{env["REQUEST_METHOD"]} #{path}"
+    end
+  end
+end
