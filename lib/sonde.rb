@@ -132,9 +132,9 @@ module Sonde
     #   Sonde.label(tenant: tenant.name, job: "import") { ... }
     #
     # Blocks may be nested: the inner one adds to the outer's, and wins where both have a key. Other threads and fibers
-    # are not concerned, not even those made inside; {carry} is for them. Values are Strings, Symbols or Integers, others
-    # are shown by to_s; nil and "" leave the label out. Of a text 200 characters are kept, of a set 32 labels. There
-    # should be a bounded number of values: past 16,000 sets at once a block is shown as labels=(overflow).
+    # are not concerned, not even those made inside; {carry} is for them. Values are Strings, Symbols or Integers,
+    # others are shown by to_s; nil and "" leave the label out. Of a text 200 characters are kept, of a set 32 labels.
+    # There should be a bounded number of values: past 16,000 sets at once a block is shown as labels=(overflow).
     #
     # @param labels [Hash{Symbol, String => Object}]
     # @return what the block answers

@@ -3,8 +3,8 @@
 require_relative "../sonde"
 
 module Sonde
-  # Rack middleware: the samples of each request have the label "trace endpoint", such as "GET /orders/:id", and requests
-  # are counted by it.
+  # Rack middleware: the samples of each request have the label "trace endpoint", such as "GET /orders/:id", and
+  # requests are counted by it.
   #
   #   require "sonde/rack"
   #   use Sonde::Rack                      # config.ru, Sinatra

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "report/background"
 require_relative "report/delivery"
 require_relative "report/flushed"
 require_relative "report/nap"
@@ -19,7 +20,6 @@ module Sonde
   class Reporter
     # Programs (and the gems that test them) replace these constants by others. These are the real ones.
     Process = ::Process
-    Thread = ::Thread
 
     INTERVAL = 60.0
     JITTER = 0.1 # each period is up to this share shorter or longer
@@ -128,9 +128,7 @@ module Sonde
     def ensure_thread
       return if @thread&.alive?
 
-      @thread = thread = Thread.new { run }
-      thread.name = "sonde reporter"
-      thread.report_on_exception = false
+      @thread = Report::Background.start("sonde reporter") { run }
     rescue ThreadError => e
       @voice.once(:thread, "the reporting thread cannot be started: #{e.message}")
     end

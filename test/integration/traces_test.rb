@@ -22,7 +22,8 @@ class TracesTest < Minitest::Test
     def outside; burn; end
     def labels(profile)
       %w[in_root in_child in_thread outside].map do |name|
-        samples = PprofDecoder.decode(profile.to_pprof).samples.select { |s| s.frames.any? { |f| f.name.end_with?(name) } }
+        samples = PprofDecoder.decode(profile.to_pprof).samples
+        samples = samples.select { |s| s.frames.any? { |f| f.name.end_with?(name) } }
         [name, samples.map { |s| s.labels.reject { |key, _| key.start_with?("thread", "state") } }.uniq]
       end.to_h
     end
@@ -34,8 +35,8 @@ class TracesTest < Minitest::Test
 
   def run_with(gem, code)
     environment = { "RUBYOPT" => nil, "DD_TRACE_ENABLED" => nil }
-    out, err, status = Open3.capture3(environment, RbConfig.ruby, "-I#{ROOT}/lib", "-I#{ROOT}/test", "-e",
-                                      "begin; require #{gem.inspect}; rescue LoadError; exit 75; end\n#{BEGINNING}#{code}")
+    code = "begin; require #{gem.inspect}; rescue LoadError; exit 75; end\n#{BEGINNING}#{code}"
+    out, err, status = Open3.capture3(environment, RbConfig.ruby, "-I#{ROOT}/lib", "-I#{ROOT}/test", "-e", code)
     skip "the gem #{gem} is not installed" if status.exitstatus == 75
     assert status.success?, err
     JSON.parse(out.lines.last)
@@ -50,7 +51,10 @@ class TracesTest < Minitest::Test
   def test_opentelemetry
     result = run_with("opentelemetry-sdk", <<~RUBY)
       require "sonde/trace/opentelemetry"
-      OpenTelemetry::SDK.configure { |c| c.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new)) }
+      Export = OpenTelemetry::SDK::Trace::Export
+      OpenTelemetry::SDK.configure do |c|
+        c.add_span_processor(Export::SimpleSpanProcessor.new(Export::InMemorySpanExporter.new))
+      end
       tracer = OpenTelemetry.tracer_provider.tracer("test")
       ids = {}
       profile = Sonde.profile(rate: 1000) do
@@ -77,7 +81,11 @@ class TracesTest < Minitest::Test
   def test_datadog
     result = run_with("datadog", <<~RUBY)
       require "logger"
-      Datadog.configure { |c| c.logger.level = ::Logger::FATAL; c.tracing.test_mode.enabled = true; c.telemetry.enabled = false }
+      Datadog.configure do |c|
+        c.logger.level = ::Logger::FATAL
+        c.tracing.test_mode.enabled = true
+        c.telemetry.enabled = false
+      end
       require "sonde/trace/datadog"
       ids = {}
       profile = Sonde.profile(rate: 1000) do

@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "stringio"
+require "timeout"
 require "support/fake_exporter"
 require "support/pprof_decoder"
 
@@ -53,6 +54,17 @@ class ReporterTest < Minitest::Test
     end
     due.each { |seconds| assert_includes 53.0..66.1, seconds }
     assert_operator due.max - due.min, :>, 2
+  end
+
+  # As in a forked child, where the hook that begins anew lets nothing in.
+  def test_its_threads_can_be_interrupted_whatever_their_maker_has_masked
+    timed = Queue.new
+    @exporter.define_singleton_method(:deliver) do |_|
+      Timeout.timeout(60) { nil } # up to Ruby 3.1 this ends a thread of its own
+      timed << Thread.pending_interrupt?
+    end
+    Thread.handle_interrupt(Object => :never) { start.flush }
+    wait_until(30) { timed.size == 1 }
   end
 
   def test_on_demand

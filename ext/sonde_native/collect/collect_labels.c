@@ -1,6 +1,6 @@
 /* collect_labels: see the header. Entries are made and ended by the program's threads (binding/module_labels.c), read
- * by the sampler on the same threads, and let go at the end of a flush: all with the GVL, which is the only lock. The one
- * reader without it is sn_labels_convert, whose entries nobody changes or frees before the flush has ended. */
+ * by the sampler on the same threads, and let go at the end of a flush: all with the GVL, which is the only lock. The
+ * one reader without it is sn_labels_convert, whose entries nobody changes or frees before the flush has ended. */
 #include "collect_labels.h"
 
 #include <stdlib.h>

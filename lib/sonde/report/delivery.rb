@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "background"
 require_relative "failure"
 require_relative "nap"
 require_relative "voice"
@@ -16,7 +17,6 @@ module Sonde
     class Delivery
       # Programs (and the gems that test them) replace these constants by others. These are the real ones.
       Process = ::Process
-      Thread = ::Thread
 
       Item = Struct.new(:parts, :bytes, :began, :attempts)
 
@@ -110,9 +110,7 @@ module Sonde
         thread = @thread
         return @nap.wake if thread&.alive?
 
-        @thread = thread = Thread.new { run }
-        thread.name = "sonde reporter #{@exporter.name}"
-        thread.report_on_exception = false
+        @thread = Background.start("sonde reporter #{@exporter.name}") { run }
       rescue ThreadError => e
         note("no thread can be started (#{e.message})")
       end
