@@ -25,7 +25,9 @@ class StressTest < Minitest::Test
     need_extension
     code = <<~'RUBY'
       require "sonde"
-      ObjectSpace.define_finalizer(Object.new, proc { Sonde.start; 200_000.times(&:to_s); print Sonde.running? })
+      modes = RUBY_VERSION < "3.1" ? %i[cpu wall] : %i[cpu wall alloc]
+      work = proc { Sonde.start(modes: modes); 200_000.times(&:to_s); print Sonde.running? }
+      ObjectSpace.define_finalizer(Object.new, work)
     RUBY
     out, status = Open3.capture2e(clean_environment, RbConfig.ruby, "-w", "-Ilib", "-e", code, chdir: ROOT)
     assert_equal ["true", true], [out, status.success?]

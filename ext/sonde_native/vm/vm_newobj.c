@@ -13,8 +13,7 @@ extern const char ruby_version[];
 
 static const char *refusal;
 static sn_vm_newobj_callbacks callbacks;
-static VALUE tracepoint;
-static bool on;
+static bool ready, on;
 
 /* -- where it must not be used ------------------------------------------------------------------------------------- */
 
@@ -81,31 +80,37 @@ const char *sn_vm_newobj_refusal(void) {
 
 /* -- the hook ------------------------------------------------------------------------------------------------------ */
 
-static void on_birth(VALUE tracepoint_value, void *unused) {
-  (void)unused;
+/* Not a TracePoint: those are objects, which the VM frees at its end while a hook enabled by a finalizer may still
+ * fire. And the VM calls this one with less ado. */
+static void on_birth(VALUE data, const rb_trace_arg_t *event) {
+  (void)data;
   if (SN_VM_NEWOBJ_IS_GLOBAL && !sn_vm_thread_in_main_ractor()) return;
-  callbacks.born(rb_tracearg_object(rb_tracearg_from_tracepoint(tracepoint_value)));
+  callbacks.born(rb_tracearg_object((rb_trace_arg_t *)event));
+}
+
+/* The VM's own type for both kinds of hooks. */
+static rb_event_hook_func_t hook(void) {
+  return (rb_event_hook_func_t)(void (*)(void))on_birth;
 }
 
 void sn_vm_newobj_prepare(const sn_vm_newobj_callbacks *wanted) {
   callbacks = *wanted;
-  if (tracepoint) return;
-  VALUE made = rb_tracepoint_new(Qnil, RUBY_INTERNAL_EVENT_NEWOBJ, on_birth, NULL);
-  rb_gc_register_mark_object(made);
-  tracepoint = made;
+  if (ready) return;
   watch_ractors();
+  ready = true;
 }
 
 void sn_vm_newobj_on(void) {
-  if (on || !tracepoint) return; /* enabled twice it would fire twice */
-  rb_tracepoint_enable(tracepoint);
+  if (on || !ready) return; /* added twice it would fire twice */
+  rb_add_event_hook2(hook(), RUBY_INTERNAL_EVENT_NEWOBJ, Qnil,
+                     RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG);
   on = true;
 }
 
 void sn_vm_newobj_off(void) {
   if (!on) return;
   on = false;
-  rb_tracepoint_disable(tracepoint);
+  rb_remove_event_hook(hook());
 }
 
 bool sn_vm_newobj_is_on(void) {
