@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "sonde/version"
+require_relative "sonde/clock"
 require_relative "sonde/errors"
 require_relative "sonde/native"
 require_relative "sonde/configuration"
@@ -256,14 +257,14 @@ module Sonde
     end
 
     def empty(reason)
-      EmptyProfile.new(Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond), 0, reason)
+      EmptyProfile.new(Clock.real, 0, reason)
     end
 
     def profile_nothing(reason)
-      start = Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond)
-      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+      start = Clock.real
+      begun = Clock.monotonic
       yield
-      duration = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - begun
+      duration = Clock.monotonic - begun
       Profile.new(EmptyProfile.new(start, duration, reason))
     end
 

@@ -20,7 +20,7 @@ def middle(number)
 rescue StandardError
   0
 ensure
-  number + 1
+  number.succ
 end
 
 def raiser(number)

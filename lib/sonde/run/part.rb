@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
+
 module Sonde
   module Run
     # The files of one recording, in the directory that `sonde run` made. A process has one recording after the other
@@ -10,14 +12,13 @@ module Sonde
     #   <pid>-<instant>.pb      the profile
     #   <pid>-<instant>.reason  one sentence: why there is none
     class Part
-      # Programs (and the gems that test them) replace these constants by others. These are the real ones.
+      # Programs (and the gems that test them) replace this constant by another. This is the real one.
       File = ::File
-      Process = ::Process
 
       NAME_LIMIT = 80
 
       def initialize(directory, pid)
-        @path = "#{directory}/#{pid}-#{Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)}"
+        @path = "#{directory}/#{pid}-#{Clock.monotonic}"
         @announced = false
       end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "../errors"
 require_relative "../native"
 require_relative "../configuration"
@@ -85,7 +86,7 @@ module Sonde
       end
 
       def self.now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        Clock.monotonic
       end
 
       def begin
