@@ -8,6 +8,7 @@ module Sonde
         path = target(path)
         return write_into(path, bytes) if special?(path)
 
+        check_limit(path, bytes)
         part = part_of(path)
         begin
           File.open(part, File::WRONLY | File::CREAT | File::EXCL | File::BINARY, 0o666) do |file|
@@ -42,6 +43,12 @@ module Sonde
       # /dev/null, a pipe: there is nothing to rename.
       def special?(path)
         File.exist?(path) && !File.file?(path) && !File.directory?(path)
+      end
+
+      # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
+      def check_limit(path, bytes)
+        limit, = Process.getrlimit(:FSIZE)
+        raise Errno::EFBIG, path if bytes.bytesize > limit
       end
 
       def write_into(path, bytes)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# In containers some system calls are forbidden: those that read a process's memory, set a scheduler, send signals to
-# threads or make timers. Each is taken away from a child here, and with it everything the child starts.
+# In containers some system calls are forbidden: those that read a process's memory, set a scheduler or send signals
+# to threads. Each is taken away from a child here, and with it everything the child starts.
 # Right: the program runs as ever; where Sonde cannot work without the call, it says so and does not.
 require_relative "support"
 require "fiddle"
@@ -11,7 +11,7 @@ require "rbconfig"
 # Numbers on x86-64.
 CALLS = { "process_vm_readv" => 310, "sched_setscheduler" => 144, "sched_setattr" => 314, "prctl" => 157,
           "setpriority" => 141, "membarrier" => 324, "gettid" => 186, "memfd_create" => 319, "perf_event_open" => 298,
-          "timer_create" => 222, "tgkill" => 234, "ptrace" => 101, "eventfd2" => 290, "mlock" => 149 }.freeze
+          "tgkill" => 234, "ptrace" => 101, "eventfd2" => 290, "mlock" => 149 }.freeze
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 MODE_FILTER = 2

@@ -11,7 +11,7 @@ CODE = "x = Array.new(20_000) { |i| i.to_s }.join.size; Thread.new { x += 1 }.jo
 LIMITS = { "files" => { rlimit_nofile: 12 }, "memory" => { rlimit_as: 700 << 20 }, "stack" => { rlimit_stack: 1 << 20 },
            "size of a file" => { rlimit_fsize: 0 }, "a small size of a file" => { rlimit_fsize: 4096 },
            "size of a core" => { rlimit_core: 0 }, "locked memory" => { rlimit_memlock: 0 },
-           "signals" => { rlimit_sigpending: 0 }, "priority" => { rlimit_nice: 0, rlimit_rtprio: 0 } }.freeze
+           "priority" => { rlimit_nice: 0, rlimit_rtprio: 0 } }.freeze
 
 Foreign.start
 bad = LIMITS.map do |what, limit|

@@ -7,7 +7,6 @@ require_relative "support"
 Foreign.start
 seen = {}
 seen["threads"] = Thread.list.size
-seen["thread objects"] = ObjectSpace.each_object(Thread).count
 seen["thread variables"] = [Thread.current.keys, Thread.current.thread_variables]
 seen["thread group"] = ThreadGroup::Default.list.size
 seen["name of the thread"] = Thread.current.name
@@ -18,7 +17,7 @@ seen["random numbers"] = Array.new(3) { rand(1000) }
 seen["last status, error, match"] = [$?, $!, $~, $_]
 seen["main"] = [self.to_s, self.instance_variables, binding.local_variables, caller.size]
 seen["ends"] = [__FILE__ == $0, ARGV, $0 == __FILE__]
-seen["switches"] = [$VERBOSE, $DEBUG, $SAFE.inspect, GC.stress, Thread.abort_on_exception, Thread.report_on_exception]
+seen["switches"] = [$VERBOSE, $DEBUG, GC.stress, Thread.abort_on_exception, Thread.report_on_exception]
 seen["warnings"] = [Warning[:deprecated], Warning[:experimental]]
 seen["encodings"] = [Encoding.default_external, Encoding.default_internal, __ENCODING__].map(&:inspect)
 seen["separators"] = [$/, $,, $;]
@@ -29,7 +28,7 @@ seen["priority"] = Process.getpriority(Process::PRIO_PROCESS, 0)
 seen["limits"] = %i[NOFILE STACK AS CORE].map { |name| Process.getrlimit(name) }
 seen["blocked signals"] = File.read("/proc/self/status")[/SigBlk:\s*(\h+)/, 1]
 seen["ignored signals"] = File.read("/proc/self/status")[/SigIgn:\s*(\h+)/, 1]
-seen["handlers"] = %w[INT TERM HUP QUIT USR1 USR2 ALRM CHLD URG PROF WINCH].map { |name| trap(name, "DEFAULT") }
+seen["handlers"] = %w[INT TERM HUP QUIT USR1 USR2 ALRM CHLD PROF WINCH].map { |name| trap(name, "DEFAULT") }
 seen["collector"] = [GC.disable, GC.enable]
 seen["compiler"] = RubyVM::InstructionSequence.compile_option.select { |_, value| value == true }.keys.sort
 seen["RUBYOPT"] = ENV["RUBYOPT"].to_s.sub(/-r\S*sonde\S*\s*/, "")

@@ -62,7 +62,11 @@ module Sonde
         File.rename("#{path}.part", path)
       end
 
+      # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
       def create(path, bytes)
+        limit, = ::Process.getrlimit(:FSIZE)
+        raise Errno::EFBIG, path if bytes.bytesize > limit
+
         mode = File::WRONLY | File::CREAT | File::TRUNC | File::BINARY
         File.open(path, mode, 0o600) { |file| file.write(bytes) }
       end
