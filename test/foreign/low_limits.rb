@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Programs with hardly any file descriptors, memory, stack, or room for files: what a profiler needs beside them must not
-# be what breaks them. Each runs here as a child of a profiled process, with the limit of its own.
+# Programs with hardly any file descriptors, memory, stack, or room for files: what a profiler needs beside them must
+# not be what breaks them. Each runs here as a child of a profiled process, with the limit of its own.
 require_relative "support"
 require "open3"
 require "rbconfig"

@@ -5,10 +5,11 @@
 # Right: a profile of valid UTF-8, in which what can be read is to be read.
 require_relative "support"
 
-NAMES = ["été", "日本語", "a\0b", "two\nlines", "", "long" * 3000, "\xff\xfe\xfa".b, "caf\xe9".dup.force_encoding("ISO-8859-1"),
-         "日本".encode("EUC-JP"), "emoji😀", "\u202Eright to left", "ünï" * 400].freeze
-FILES = ["/nowhere/été.rb", "/nowhere/\xff\xfe.rb", "/nowhere/#{"long" * 1000}.rb", "/nowhere/a\nb.rb", "-", "(eval)", " ",
-         "日本.rb".encode("EUC-JP")].freeze
+NAMES = ["été", "日本語", "a\0b", "two\nlines", "", "long" * 3000, "\xff\xfe\xfa".b,
+         "caf\xe9".dup.force_encoding("ISO-8859-1"), "日本".encode("EUC-JP"), "emoji😀", "\u202Eright to left",
+         "ünï" * 400].freeze
+FILES = ["/nowhere/été.rb", "/nowhere/\xff\xfe.rb", "/nowhere/#{"long" * 1000}.rb", "/nowhere/a\nb.rb", "-",
+         "(eval)", " ", "日本.rb".encode("EUC-JP")].freeze
 
 Foreign.start
 holder = Class.new

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A program that handles every signal there is: a profiler's own signals must not come to it, and its own must come, each
-# once, whatever the profiler does meanwhile.
+# A program that handles every signal there is: a profiler's own signals must not come to it, and its own must come,
+# each once, whatever the profiler does meanwhile.
 require_relative "support"
 
 # Those that Ruby keeps for itself, and those that cannot be handled.

@@ -87,6 +87,18 @@ class ForeignSurroundingsTest < Minitest::Test
     skip "FAULT: before 3.3, while other Ractors live, the main one is not sampled; its CPU shows where profiling ended"
   end
 
+  def test_methods_defined_in_a_loop_do_not_have_the_name_of_another
+    faults = []
+    foreign("defined_in_a_loop") do |run|
+      assert_in_delta 0.3, run.seconds("cpu-time", ".burn"), 0.08
+      faults << run.mode if run.names.grep(/alpha|beta|gamma/).size == 1
+    end
+    return if faults.empty?
+
+    assert BEFORE_3_3, "new since Ruby 3.3"
+    skip "FAULT: before 3.3, methods that were defined by one block all have the name of the first that was sampled"
+  end
+
   def test_without_proc
     foreign("without_proc")
   end
