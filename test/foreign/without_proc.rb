@@ -18,7 +18,7 @@ end
 
 _, _, possible = without_proc("true")
 unless possible && possible.success?
-  puts "SKIP: /proc cannot be taken away here (needs root)"
+  puts "SKIP: /proc cannot be taken away here (needs root, and does not work in a chroot)"
   exit
 end
 Foreign.start
