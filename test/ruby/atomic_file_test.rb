@@ -39,6 +39,24 @@ class AtomicFileTest < Minitest::Test
     assert File.chardev?("/dev/null")
   end
 
+  # Written all the same, it would end the process by SIGXFSZ.
+  def test_what_is_larger_than_a_file_may_be_raises
+    Dir.mktmpdir do |dir|
+      status = Process.wait2(fork do
+        Process.setrlimit(:FSIZE, 4)
+        Sonde::AtomicFile.write("#{dir}/a", "four")
+        begin
+          Sonde::AtomicFile.write("#{dir}/a", "five!")
+        rescue Errno::EFBIG
+          exit!(7)
+        end
+      end).last
+      assert_equal 7, status.exitstatus, status.inspect
+      assert_equal ["a"], Dir.children(dir)
+      assert_equal "four", File.read("#{dir}/a")
+    end
+  end
+
   def test_what_cannot_be_written_raises
     Dir.mktmpdir do |dir|
       ["#{dir}/none/a", dir, "/proc/self/a"].each do |path|
