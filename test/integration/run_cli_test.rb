@@ -434,6 +434,7 @@ class RunCliTest < Minitest::Test
     assert_equal Sonde.supported? ? 0 : 1, status.exitstatus
     assert_match(/^  version +ruby/, out)
     assert_match(/^  loaded +#{Sonde.supported? ? "yes" : "no: "}/, out)
+    assert_match(/^  tried on this Ruby +(yes$|untested: )/, out) if Sonde.supported?
   end
 
   private
