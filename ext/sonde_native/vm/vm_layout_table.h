@@ -34,9 +34,9 @@ enum {
   ME_CALLED_ID = 24,
   SVAR_ENTRY = 8,
 
-  /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), as Debian builds it; 0: to be searched for. */
-  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 2)   ? 0
-                : SN_RUBY_AT_LEAST(3, 1) ? 336
+  /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), with the C library's usual types; 0: to be
+   * searched for. On 3.2 another word names the same threads, so that a search alone finds two. */
+  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 1)   ? 336
                 : SN_RUBY_AT_LEAST(3, 0) ? 0
                                          : 8,
 
