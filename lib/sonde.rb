@@ -34,7 +34,7 @@ require_relative "sonde/report/settings"
 #
 # == Options of {start} and {profile}
 #
-# modes::        what to measure, an Array of :cpu, :wall, :alloc (default: :cpu and :wall)
+# modes::        what to measure, an Array of :cpu, :wall, :alloc, :heap (default: :cpu and :wall)
 # rate::         samples each second on average, 1 to 1000 (default: 100)
 # max_frames::   how many frames of a stack are kept; of a deeper one, both ends (default: 2000)
 # memory_limit:: bytes that samples may take until the profile is fetched; past it they go to one visible stack,

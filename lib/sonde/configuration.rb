@@ -4,7 +4,7 @@ module Sonde
   # What to profile, and how: a frozen value. Every wrong option raises ArgumentError with its name, the value, and what
   # is allowed.
   class Configuration
-    MODES = %i[cpu wall alloc].freeze
+    MODES = %i[cpu wall alloc heap].freeze
     RATES = (1..1000).freeze
     FRAMES = (10..16_000).freeze
     MEMORY = (1_048_576..1_073_741_824).freeze

@@ -19,7 +19,8 @@ class ConfigurationTest < Minitest::Test
 
   def test_wrong_options_name_the_option_the_value_and_what_is_allowed
     {
-      { modes: [:cpu, :gpu] } => /wrong option modes: \[:cpu, :gpu\] \(allowed: one or more of :cpu, :wall, :alloc\)/,
+      { modes: [:cpu, :gpu] } =>
+        /wrong option modes: \[:cpu, :gpu\] \(allowed: one or more of :cpu, :wall, :alloc, :heap\)/,
       { modes: [] } => /modes: \[\]/,
       { modes: %i[cpu cpu] } => /modes/,
       { modes: nil } => /modes: nil/,

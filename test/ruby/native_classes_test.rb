@@ -13,7 +13,7 @@ class NativeClassesTest < Minitest::Test
     [nil, 100.0, 2000, 0] => [TypeError, /\Amodes must be a T_ARRAY, not a NilClass/],
     [[], 100.0, 2000, 0] => [ArgumentError, /\Amodes must be an Array of at least one mode, not \[\]/],
     [["cpu"], 100.0, 2000, 0] => [TypeError, /\Amode must be a T_SYMBOL, not a String/],
-    [[:gpu], 100.0, 2000, 0] => [ArgumentError, /\Amode must be :cpu, :wall or :alloc, not :gpu/],
+    [[:gpu], 100.0, 2000, 0] => [ArgumentError, /\Amode must be :cpu, :wall, :alloc or :heap, not :gpu/],
     [[:cpu], "fast", 2000, 0] => [ArgumentError, /\Arate must be a Float or an Integer, not "fast"/],
     [[:cpu], Float::NAN, 2000, 0] => [ArgumentError, /\Arate must be between 0.1 and 10000 Hz, not NaN/],
     [[:cpu], 0, 2000, 0] => [ArgumentError, /\Arate must be between/],

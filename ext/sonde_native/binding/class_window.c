@@ -6,6 +6,7 @@
 
 #include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
+#include "../collect/collect_heap.h"
 #include "../collect/collect_status.h"
 #include "../os/os_clock.h"
 #include "classes.h"
@@ -45,7 +46,8 @@ static uint32_t columns_of_mode(VALUE mode) {
   if (mode == ID2SYM(rb_intern("alloc"))) {
     return 1u << SN_ALLOC_SAMPLES | 1u << SN_ALLOC_SAMPLES_UNSCALED | 1u << SN_ALLOC_SIZE;
   }
-  SN_EXPECT(false, mode, ":cpu, :wall or :alloc");
+  if (mode == ID2SYM(rb_intern("heap"))) return 1u << SN_HEAP_LIVE_SAMPLES | 1u << SN_HEAP_LIVE_SIZE;
+  SN_EXPECT(false, mode, ":cpu, :wall, :alloc or :heap");
   return 0;
 }
 
@@ -92,8 +94,13 @@ static void comment(sn_window *window, const char *text) {
 }
 
 static void comment_allocations(sn_window *window) {
-  char text[400];
-  if (!(window->columns >> SN_ALLOC_SAMPLES & 1)) return;
+  char text[600];
+  bool heap = window->columns >> SN_HEAP_LIVE_SIZE & 1;
+  if (heap) {
+    sn_heap_describe(text, sizeof text);
+    comment(window, text);
+  }
+  if (!heap && !(window->columns >> SN_ALLOC_SAMPLES & 1)) return;
   sn_alloc_describe(&window->alloc, text, sizeof text);
   comment(window, text);
   if (!sn_alloc_problem()) return;

@@ -1,6 +1,7 @@
 /* Sonde::Native's own functions: running?, status, features, untried. Called by any Ruby thread, with the GVL. */
 #include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
+#include "../collect/collect_heap.h"
 #include "../collect/collect_status.h"
 #include "../vm/vm_selftest.h"
 #include "classes.h"
@@ -59,6 +60,25 @@ static VALUE allocations(void) {
   return hash;
 }
 
+static VALUE shares(const char *const *names, const double *values, int count) {
+  VALUE hash = rb_hash_new();
+  for (int i = 0; i < count; i++) rb_hash_aset(hash, rb_str_new_cstr(names[i]), rb_float_new(values[i]));
+  return hash;
+}
+
+/* nil while living objects are not followed. */
+static VALUE living(void) {
+  if (!sn_heap_is_on()) return Qnil;
+  sn_heap_counts counts = sn_heap_counted();
+  VALUE hash = rb_hash_new();
+  put(hash, "objects_followed", UINT2NUM(counts.followed));
+  put(hash, "taken", rb_float_new(counts.taken));
+  put(hash, "objects_died", ULL2NUM(counts.died));
+  put(hash, "died_after_collections", shares(sn_heap_age_names, counts.ages, SN_HEAP_AGES));
+  put(hash, "died_after_seconds", shares(sn_heap_span_names, counts.spans, SN_HEAP_SPANS));
+  return hash;
+}
+
 static VALUE native_status(VALUE self) {
   (void)self;
   const sn_engine *e = &sn_the_engine;
@@ -81,6 +101,7 @@ static VALUE native_status(VALUE self) {
   put(hash, "lateness_ns", counter(&e->counters.lateness_ns));
   put(hash, "drops", drops(e));
   put(hash, "allocations", allocations());
+  put(hash, "heap", living());
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
   put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
   put(hash, "longest_pause_ns", counter(&e->counters.longest_pause_ns));

@@ -11,6 +11,7 @@
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
+#include "collect_heap.h"
 #include "collect_stack.h"
 
 sn_alloc_state sn_alloc;
@@ -26,6 +27,7 @@ void sn_alloc_job(void) {
   if (sn_alloc_window() == SN_WINDOW_CLOSING) sn_alloc_close(&sn_alloc.end);
   if (sn_alloc.by_count) sn_alloc_count_job();
   if (sn_alloc_window() == SN_WINDOW_ASKED) sn_alloc_open();
+  sn_heap_job();
 }
 
 bool sn_alloc_wants_job(void) {
@@ -37,6 +39,7 @@ bool sn_alloc_wants_job(void) {
 
 void sn_alloc_look_around(void) {
   if (!sn_alloc.on) return;
+  sn_alloc_cut(); /* what is picked is followed, which may run Ruby code */
   sn_alloc.other_ractors = sn_vm_newobj_other_ractors();
   if (sn_alloc.by_count || !sn_vm_newobj_compiled_code()) return;
   sn_alloc_cut(); /* YJIT was switched on: from now on by count */
@@ -89,7 +92,9 @@ sn_alloc_result sn_alloc_settle(void) {
   sn_alloc.error.counted = sn_alloc.other_ractors ? 0 : (double)counted;
   result.total = sn_alloc.other_ractors ? (int64_t)sn_alloc.error.estimated : (int64_t)counted;
   if (sn_alloc.error.objects > 0) {
-    sn_alloc_error_scale(&sn_alloc.error, (double)result.total / sn_alloc.error.objects);
+    double factor = (double)result.total / sn_alloc.error.objects;
+    sn_alloc_error_scale(&sn_alloc.error, factor);
+    sn_heap_scale(factor);
   } else if (result.total > 0) {
     give_row();
   }

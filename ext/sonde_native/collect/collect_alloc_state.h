@@ -10,7 +10,7 @@
 
 #include "collect_alloc.h"
 
-enum { SN_PICKS_BY_TIME = 1, SN_PICKS_BY_COUNT = 2 }; /* see sn_alloc_next_pick */
+enum { SN_PICKS_BY_TIME = 1, SN_PICKS_BY_COUNT = 2, SN_PICKS_FOR_HEAP = 4 }; /* see sn_alloc_next_pick */
 
 static const double SN_ALLOC_GAP_NS = 10e6; /* mean time between windows, at least */
 static const double SN_ALLOC_LEAST_COIN = 1.0 / 2000;
@@ -47,6 +47,7 @@ typedef struct sn_alloc_state {
   _Atomic uint64_t objects;  /* written by the hook */
   _Atomic int64_t stacks_ns; /* likewise */
   uint64_t next_pick;
+  uint32_t picks_wanted; /* m of this window */
   _Atomic(VALUE) inside; /* closing: who is still counted */
   double coin;           /* by count: the chance that this one had */
   sn_window_end end;     /* by time: written by the worker before it moves the window to closing */
@@ -98,10 +99,6 @@ static inline bool sn_alloc_move(uint32_t from, uint32_t to) {
 
 static inline uint64_t sn_alloc_objects(void) {
   return atomic_load_explicit(&sn_alloc.objects, memory_order_relaxed);
-}
-
-static inline uint32_t sn_alloc_picks_wanted(void) {
-  return sn_alloc.by_count ? SN_PICKS_BY_COUNT : SN_PICKS_BY_TIME;
 }
 
 /* A window. Contexts: gvl. */

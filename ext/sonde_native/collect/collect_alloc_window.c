@@ -1,5 +1,7 @@
 /* collect_alloc_window: one window, from being asked for to being booked. sn_alloc_born runs inside the VM's
  * allocation, the rest at safepoints, all with the GVL. No lock. */
+#include <string.h>
+
 #include "../core/wide_math.h"
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
@@ -8,6 +10,7 @@
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
+#include "collect_heap.h"
 #include "collect_stack.h"
 
 static const double MOST_GAP_NS = 80e6;
@@ -22,7 +25,7 @@ enum {
 
 static void take_pick(VALUE object, uint64_t number) {
   int64_t began = sn_clock_monotonic();
-  sn_alloc.next_pick = sn_alloc_next_pick(number, sn_alloc_picks_wanted(), &sn_alloc.random);
+  sn_alloc.next_pick = sn_alloc_next_pick(number, sn_alloc.picks_wanted, &sn_alloc.random);
   sn_raw_store *store = sn_alloc.pick_count < SN_ALLOC_PICKS ? sn_recorder_enter(&sn_the_engine.recorder) : NULL;
   if (store) {
     sn_thread *t = sn_thread_of(rb_thread_current());
@@ -33,7 +36,7 @@ static void take_pick(VALUE object, uint64_t number) {
                         .stack = sn_stack_intern(store, false),
                         .thread = t ? t->number : 0,
                         .detail = sn_detail_table_intern(&store->details, detail),
-                        .weight = sn_alloc_weight(number, sn_alloc_picks_wanted())};
+                        .weight = sn_alloc_weight(number, sn_alloc.picks_wanted)};
     sn_recorder_leave(&sn_the_engine.recorder, store);
   }
   int64_t took = sn_clock_monotonic() - began;
@@ -77,31 +80,44 @@ static size_t size_of(const sn_alloc_pick *p) {
 
 static void book(sn_raw_store *store, const sn_alloc_pick *p, size_t size) {
   sn_row_key key = {.stack = p->stack, .thread = p->thread, .detail = p->detail};
-  double stands_for = p->weight * sn_alloc.factor;
   sn_row *row = sn_raw_store_row(store, key);
-  row->values[SN_ALLOC_SAMPLES] = sn_add_saturating(row->values[SN_ALLOC_SAMPLES], sn_alloc_units(stands_for));
+  row->values[SN_ALLOC_SAMPLES] = sn_add_saturating(row->values[SN_ALLOC_SAMPLES], sn_alloc_units(p->weight));
   row->values[SN_ALLOC_SAMPLES_UNSCALED]++;
-  row->values[SN_ALLOC_SIZE] = sn_add_saturating(row->values[SN_ALLOC_SIZE], sn_alloc_units(stands_for * (double)size));
+  row->values[SN_ALLOC_SIZE] = sn_add_saturating(row->values[SN_ALLOC_SIZE], sn_alloc_units(p->weight * (double)size));
 }
 
 /* Books what the last window picked. Its stacks are of the active slot: a flush comes here before it flips. */
 void sn_alloc_book(void) {
   if (sn_alloc.pick_count == 0) return;
-  double all = 0, bytes = 0;
+  /* Copies, held by the machine stack: following them may run other threads, which may pick again. */
+  sn_alloc_pick picks[SN_ALLOC_PICKS];
+  sn_heap_candidate candidates[SN_ALLOC_PICKS];
   size_t sizes[SN_ALLOC_PICKS];
-  for (uint32_t i = 0; i < sn_alloc.pick_count; i++) {
-    sizes[i] = size_of(&sn_alloc.picks[i]);
-    all += sn_alloc.picks[i].weight * sn_alloc.factor;
-    bytes += sn_alloc.picks[i].weight * sn_alloc.factor * (double)sizes[i];
+  uint32_t count = sn_alloc.pick_count;
+  double all = 0, bytes = 0;
+  memcpy(picks, sn_alloc.picks, count * sizeof *picks);
+  sn_alloc.pick_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    picks[i].weight *= sn_alloc.factor;
+    sizes[i] = size_of(&picks[i]);
+    all += picks[i].weight;
+    bytes += picks[i].weight * (double)sizes[i];
   }
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
-  if (store) {
-    for (uint32_t i = 0; i < sn_alloc.pick_count; i++) book(store, &sn_alloc.picks[i], sizes[i]);
-    sn_recorder_leave(&sn_the_engine.recorder, store);
-    sn_alloc_error_window(&sn_alloc.error, all, bytes, sn_alloc.pick_count);
-    sn_alloc.counts.picks += sn_alloc.pick_count;
+  if (!store) return;
+  for (uint32_t i = 0; i < count; i++) {
+    book(store, &picks[i], sizes[i]);
+    candidates[i] = (sn_heap_candidate){.object = picks[i].object,
+                                        .store = store,
+                                        .stack = picks[i].stack,
+                                        .thread = picks[i].thread,
+                                        .detail = picks[i].detail,
+                                        .weight = picks[i].weight};
   }
-  sn_alloc.pick_count = 0;
+  sn_recorder_leave(&sn_the_engine.recorder, store);
+  sn_alloc_error_window(&sn_alloc.error, all, bytes, count);
+  sn_alloc.counts.picks += count;
+  sn_heap_follow(candidates, count);
 }
 
 void sn_alloc_mark(void) {
@@ -123,6 +139,8 @@ void sn_alloc_reset(void) {
   atomic_store_explicit(&sn_alloc.objects, 0, memory_order_relaxed);
   atomic_store_explicit(&sn_alloc.stacks_ns, 0, memory_order_relaxed);
   sn_alloc.next_pick = 1;
+  sn_alloc.picks_wanted = sn_alloc.by_count ? SN_PICKS_BY_COUNT : SN_PICKS_BY_TIME;
+  if (sn_heap_is_on()) sn_alloc.picks_wanted = SN_PICKS_FOR_HEAP;
 }
 
 void sn_alloc_open(void) {

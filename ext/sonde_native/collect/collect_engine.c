@@ -13,6 +13,7 @@
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
 #include "collect_gc.h"
+#include "collect_heap.h"
 #include "collect_sample.h"
 #include "collect_watch.h"
 #include "collect_worker.h"
@@ -74,6 +75,7 @@ static void stop(void) {
   pause_engine();
   sn_vm_events_disable();
   sn_alloc_end();
+  sn_heap_end();
   sn_watch_clear();
   sn_threads_end();
 }
@@ -106,7 +108,9 @@ static const char *start(const sn_engine_options *options) {
 
 static const uint32_t SAMPLED_COLUMNS =
     1u << SN_CPU_TIME | 1u << SN_WALL_TIME; /* those that need instants of the worker */
-static const uint32_t ALLOC_COLUMNS = 1u << SN_ALLOC_SAMPLES;
+static const uint32_t HEAP_COLUMNS = 1u << SN_HEAP_LIVE_SIZE;
+static const uint32_t ALLOC_COLUMNS =
+    1u << SN_ALLOC_SAMPLES | 1u << SN_HEAP_LIVE_SIZE; /* what lives is found among what was allocated */
 
 /* The union of what all windows ask for. */
 static void apply_options(uint32_t max_frames) {
@@ -119,6 +123,7 @@ static void apply_options(uint32_t max_frames) {
   if (interval == INT64_MAX) return;
   atomic_store_explicit(&sn_the_engine.samples, (columns & SAMPLED_COLUMNS) != 0, memory_order_release);
   if (!(columns & ALLOC_COLUMNS)) sn_alloc_end();
+  if (!(columns & HEAP_COLUMNS)) sn_heap_end();
   sn_worker_wake();
   sn_the_engine.base_interval_ns = interval;
   atomic_store(&sn_the_engine.interval_ns, interval);
@@ -177,17 +182,18 @@ typedef struct open_request {
   const char *problem;
 } open_request;
 
-static VALUE call_alloc_begin(VALUE unused) {
-  (void)unused;
-  return (VALUE)sn_alloc_begin();
+static VALUE call_begins(VALUE columns) {
+  const char *problem = sn_alloc_begin();
+  if (!problem && (uint32_t)columns & HEAP_COLUMNS) problem = sn_heap_begin();
+  return (VALUE)problem;
 }
 
 /* started: this very call started the engine, which has no window yet. */
-static const char *begin_allocations(bool started) {
+static const char *begin_allocations(uint32_t columns, bool started) {
   int raised = 0;
-  VALUE problem = rb_protect(call_alloc_begin, Qnil, &raised);
+  VALUE problem = rb_protect(call_begins, (VALUE)columns, &raised);
   if (!raised) return (const char *)problem;
-  if (started) stop();
+  started ? stop() : apply_options(0);
   rb_jump_tag(raised);
 }
 
@@ -198,7 +204,7 @@ static VALUE open_body(VALUE data) {
   window->interval_ns = (int64_t)(1e9 / request->options->rate);
   bool started = false;
   if (sn_windows) {
-    sn_flush();
+    sn_flush(NULL);
   } else {
     sn_the_engine.max_frames = request->options->max_frames;
     sn_the_engine.base_interval_ns = window->interval_ns;
@@ -206,10 +212,12 @@ static VALUE open_body(VALUE data) {
     request->problem = start(request->options);
     started = !request->problem;
   }
-  if (!request->problem && window->columns & ALLOC_COLUMNS) request->problem = begin_allocations(started);
+  if (!request->problem && window->columns & ALLOC_COLUMNS) {
+    request->problem = begin_allocations(window->columns, started);
+  }
   if (!request->problem && sn_engine_begin_profile(window) != SN_OK) request->problem = "no memory for a profile";
   if (request->problem) {
-    if (started) stop();
+    started ? stop() : apply_options(0);
     return Qnil;
   }
   link_window(window);
@@ -255,7 +263,7 @@ const char *sn_engine_open(sn_window *window, const sn_engine_options *options) 
 static VALUE flush_body(VALUE data) {
   sn_window *window = (sn_window *)data;
   if (!window->open) return Qfalse;
-  sn_flush();
+  sn_flush(window);
   return Qtrue;
 }
 
@@ -309,6 +317,7 @@ static void after_fork_in_child(void) {
   sn_worker_forget();
   sn_watch_forget();
   sn_alloc_forget();
+  sn_heap_forget();
   bool torn = sn_flush_is_of_another_thread();
   for (sn_window *w = sn_windows; w; w = w->next) {
     w->open = false;

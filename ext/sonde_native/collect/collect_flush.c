@@ -17,6 +17,7 @@
 #include "collect_alloc.h"
 #include "collect_gc.h"
 #include "collect_labels.h"
+#include "collect_heap.h"
 #include "collect_sample.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -34,6 +35,7 @@ typedef struct thread_note {
 
 /* One flush's state; there is one flush at a time. */
 typedef struct flush_work {
+  const sn_window *picture_for;
   sn_raw_store *store; /* flipped, locked; NULL before and after */
   thread_note *threads;
   uint32_t thread_count;
@@ -97,6 +99,7 @@ static void mark_all(void *unused) {
     mark_details(&sn_the_engine.recorder.slots[i].store.details);
   }
   sn_alloc_mark();
+  sn_heap_mark();
   sn_threads_mark();
   sn_watch_mark();
   for (uint32_t i = 0; i < work.thread_count; i++) rb_gc_mark(work.threads[i].thread);
@@ -260,6 +263,7 @@ static void settle_and_flip(void) {
   notice_deaths();
   int64_t gc_total = sn_vm_events_gc_total_time(); /* before anything is settled: it may raise */
   sn_alloc_look_around();                          /* likewise */
+  if (work.picture_for) sn_heap_look();
   uint32_t room = atomic_load(&sn_threads.count);
   work.threads = calloc(room + 2, sizeof *work.threads);
   if (!work.threads) rb_memerror();
@@ -270,6 +274,7 @@ static void settle_and_flip(void) {
   settle_rest();
   work.gc_time = sn_gc_settle(gc_total);
   work.alloc = sn_alloc_settle();
+  if (work.picture_for) sn_heap_settle();
   work.duration = now - e->slot_started;
   work.started_real = sn_clock_realtime() - work.duration;
   e->slot_started = now;
@@ -363,13 +368,20 @@ static sn_status text_label(sn_detail_labels *detail, const char *key, VALUE val
   return status == SN_OK ? intern_string(value, &label->str) : status;
 }
 
+static sn_status number_label(sn_detail_labels *detail, const char *key, int64_t number) {
+  sn_label *label = &detail->labels[detail->count++];
+  *label = (sn_label){.num = number};
+  return sn_profile_string(&work.profile, key, strlen(key), &label->key);
+}
+
 static sn_status name_detail(const sn_raw_detail *detail, sn_detail_labels *labels) {
   labels->count = 0;
-  if (detail->kind != SN_DETAIL_CLASS) return SN_OK;
+  if (detail->kind != SN_DETAIL_CLASS && detail->kind != SN_DETAIL_LIVE) return SN_OK;
   VALUE name = sn_vm_object_class_name(detail->word);
   sn_status status = text_label(labels, "allocation class", name);
   RB_GC_GUARD(name);
-  return status;
+  if (detail->kind != SN_DETAIL_LIVE || status != SN_OK) return status;
+  return number_label(labels, "gc gen age", detail->number);
 }
 
 static void name_details(void) {
@@ -454,13 +466,29 @@ static void merge_into(sn_window *window) {
   window->failed = sn_profile_merge(window->profile, &work.profile, NULL, 0);
 }
 
+static void clear_picture(void) {
+  const sn_column columns[] = {SN_HEAP_LIVE_SAMPLES, SN_HEAP_LIVE_SIZE};
+  sn_profile *p = &work.profile;
+  for (size_t i = 0; i < SN_ARRAY_LENGTH(columns); i++) {
+    const int position = sn_profile_find_type(p, sn_column_names[columns[i]].type);
+    if (position < 0) continue;
+    for (size_t k = 0; k < p->sample_count; k++) p->values[k * p->type_count + (size_t)position] = 0;
+  }
+}
+
 static void *convert_and_merge(void *data) {
   merge_request *request = data;
   work.status = convert(request->columns);
   if (work.status != SN_OK) return NULL;
   work.profile.time_nanos = work.started_real;
   work.profile.duration_nanos = work.duration;
-  for (sn_window *w = request->windows; w; w = w->next) merge_into(w);
+  for (sn_window *w = request->windows; w; w = w->next) {
+    if (w == work.picture_for) merge_into(w);
+  }
+  clear_picture();
+  for (sn_window *w = request->windows; w; w = w->next) {
+    if (w != work.picture_for) merge_into(w);
+  }
   return request; /* not NULL: it ran */
 }
 
@@ -541,7 +569,8 @@ static VALUE end_flush(VALUE unused) {
   return Qnil;
 }
 
-void sn_flush(void) {
+void sn_flush(const sn_window *picture_for) {
   memset(&work, 0, sizeof work);
+  work.picture_for = picture_for && picture_for->columns >> SN_HEAP_LIVE_SIZE & 1 ? picture_for : NULL;
   rb_ensure(run_flush, Qnil, end_flush, Qnil);
 }

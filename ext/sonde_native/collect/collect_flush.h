@@ -41,8 +41,9 @@ extern sn_window *sn_windows;
 sn_profile *sn_profile_new(void);
 void sn_profile_free(sn_profile *profile);
 
-/* Flushes what is in the active slot into every open window. GVL; may raise. */
-void sn_flush(void);
+/* Flushes what is in the active slot into every open window. What lives on the heap is a picture of one moment, and
+ * goes to `picture_for` only (NULL: nobody). GVL; may raise. */
+void sn_flush(const sn_window *picture_for);
 
 /* Waits until no flush is under way and keeps others out until the end. GVL (given up while waiting). False: this very
  * thread is inside one (a signal handler of the program that interrupted it). May raise while waiting. */

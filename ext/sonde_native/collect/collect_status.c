@@ -8,11 +8,17 @@
 #include "../vm/vm_selftest.h"
 #include "collect_alloc.h"
 #include "collect_flush.h"
+#include "collect_heap.h"
 
 bool sn_engine_feature(uint32_t number, sn_feature *feature) {
   if (sn_vm_selftest_result(number, &feature->name, &feature->reason)) return true;
-  if (number > 0 && !sn_vm_selftest_result(number - 1, &feature->name, &feature->reason)) return false;
-  *feature = (sn_feature){.name = "allocations (mode alloc)", .reason = sn_alloc_refusal()};
+  const sn_feature own[] = {
+      {"allocations (mode alloc)", sn_alloc_refusal()},
+      {"living objects (mode heap)", sn_alloc_refusal() ? sn_alloc_refusal() : sn_heap_refusal()}};
+  uint32_t first = 0;
+  while (sn_vm_selftest_result(first, &feature->name, &feature->reason)) first++;
+  if (number - first >= SN_ARRAY_LENGTH(own)) return false;
+  *feature = own[number - first];
   return true;
 }
 
@@ -32,7 +38,7 @@ uint64_t sn_engine_own_cpu_ns(void) {
 }
 
 size_t sn_engine_memory(void) {
-  size_t bytes = sn_threads_memory() + sizeof(sn_vm_stack);
+  size_t bytes = sn_threads_memory() + sizeof(sn_vm_stack) + sn_heap_memory();
   for (int i = 0; i < 2; i++) bytes += atomic_load(&sn_the_engine.recorder.slots[i].memory.used);
   return bytes;
 }

@@ -21,7 +21,7 @@ module Sonde
       NAMES_AT_MOST = 5 # of processes without a profile
 
       def usage
-        "run [-o FILE] [--rate HZ] [--modes cpu,wall,alloc] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
+        "run [-o FILE] [--rate HZ] [--modes cpu,wall,alloc,heap] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
       end
 
       def call(command)
@@ -49,7 +49,7 @@ module Sonde
           @options[:output] = file
         end
         parser.on("--rate HZ", Float, "samples each second (default: 100)") { |rate| @options[:rate] = rate }
-        parser.on("--modes LIST", Array, "some of cpu, wall, alloc (default: cpu,wall)") do |modes|
+        parser.on("--modes LIST", Array, "some of cpu, wall, alloc, heap (default: cpu,wall)") do |modes|
           @options[:modes] = modes.map(&:to_sym)
         end
         parser.on("--duration S", Float, "profile so many seconds only; the program goes on") do |s|
