@@ -27,7 +27,8 @@ typedef struct sn_alloc_pick {
 
 /* What a window had seen when its time was up. */
 typedef struct sn_window_end {
-  int64_t open_ns, stacks_ns;
+  int64_t open_ns, ran_ns; /* how long it was open, and how long the program had a CPU in that time */
+  int64_t stacks_ns;
   uint64_t objects;
 } sn_window_end;
 

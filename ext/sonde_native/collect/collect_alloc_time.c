@@ -16,8 +16,10 @@ enum {
 /* -- by time: the worker ------------------------------------------------------------------------------------------- */
 
 static struct {
-  int64_t next; /* 0: nothing is planned */
-  bool closing; /* what was asked for last is that a window closes */
+  int64_t next;            /* 0: nothing is planned */
+  bool closing;            /* what was asked for last is that a window closes */
+  const sn_thread *opener; /* who had the GVL when a window was asked for, */
+  int64_t opener_cpu;      /* and its CPU clock then */
   uint64_t random;
 } me;
 
@@ -29,8 +31,22 @@ static void plan(int64_t now) {
   me.next = now + exponential(atomic_load_explicit(&sn_alloc.gap_ns, memory_order_relaxed));
 }
 
+static bool read_cpu(const sn_thread *t, int64_t *cpu) {
+  return sn_clock_cpu_of(atomic_load_explicit(&t->tid, memory_order_acquire), cpu);
+}
+
+/* On a busy machine a program may have had a CPU for a part of the window only. That is known if one thread was at work
+ * at both ends. */
+static void note_running_time(const sn_thread *t) {
+  int64_t cpu;
+  if (!t || t != me.opener || !read_cpu(t, &cpu)) return;
+  int64_t ran = cpu - me.opener_cpu;
+  if (ran < sn_alloc.end.ran_ns) sn_alloc.end.ran_ns = ran;
+}
+
 static void ask_to_open(void) {
   sn_thread *t = sn_worker_holder();
+  me.opener = t && read_cpu(t, &me.opener_cpu) ? t : NULL;
   sn_alloc.asked_gap_ns = atomic_load_explicit(&sn_alloc.gap_ns, memory_order_relaxed);
   atomic_store_explicit(&sn_alloc.asked_at, sn_clock_monotonic(), memory_order_relaxed);
   if (!sn_alloc_move(SN_WINDOW_IDLE, SN_WINDOW_ASKED)) return;
@@ -49,6 +65,7 @@ static void nobody_came(int64_t now) {
 static void ask_to_close(int64_t now) {
   sn_thread *t = sn_worker_holder();
   sn_alloc.end = sn_alloc_end_now();
+  note_running_time(t);
   atomic_store_explicit(&sn_alloc.inside, t ? t->thread : Qfalse, memory_order_relaxed);
   plan(now);
   if (!sn_alloc_move(SN_WINDOW_OPEN, SN_WINDOW_CLOSING)) return; /* a flush was faster */

@@ -20,12 +20,12 @@ double sn_alloc_weight(uint64_t j, uint32_t m) {
   return j <= m ? 1.0 : (double)j / (double)m;
 }
 
-double sn_alloc_time_factor(int64_t open_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
+double sn_alloc_time_factor(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
   const double most = 10.0;
-  const double open = (double)open_ns;
-  if (open <= 0) return 1.0;
-  const double rest = open - hook_ns * (double)objects - (double)stacks_ns;
-  return rest * most <= open ? most : open / rest;
+  const double ran = (double)ran_ns;
+  if (ran <= 0) return 1.0;
+  const double rest = ran - hook_ns * (double)objects - (double)stacks_ns;
+  return rest * most <= ran ? most : ran / rest;
 }
 
 int64_t sn_alloc_units(double value) {
