@@ -120,6 +120,35 @@ class ReportingTest < Minitest::Test
     assert_in_delta 0.0, seconds_in(profiles.values.first, "job_2"), 0.001
   end
 
+  # Nobody sees half a file, and the program's own files are left alone.
+  def test_a_process_that_is_killed_between_writing_and_renaming
+    run_ruby(<<~'RUBY')
+      Sonde.start
+      File.singleton_class.prepend(Module.new { def rename(*); Process.kill(:KILL, Process.pid); end })
+      job_1
+    RUBY
+    assert_equal Signal.list["KILL"], @status.termsig
+    assert_equal 1, Dir.children(@directory).size
+    assert_match(/\A\.sonde-.*\.part\z/, Dir.children(@directory).first)
+  end
+
+  def test_a_full_disk
+    small = "#{@directory}/small"
+    Dir.mkdir(small)
+    mount = "mount -t tmpfs -o size=4k tmpfs #{small}"
+    can_mount = system("unshare", "-m", "sh", "-c", mount, %i[out err] => File::NULL)
+    skip "no file system can be mounted here" unless can_mount
+
+    code = "#{BURN}Sonde.start(interval: 0.1); 3.times { job_1 }; Sonde.stop; p Dir.children(ARGV[0])"
+    environment = clean_environment.merge("SONDE_EXPORT" => "file=#{small}")
+    out, status = Open3.capture2e(environment, "unshare", "-m", "sh", "-c",
+                                  "#{mount} && dd if=/dev/zero of=#{small}/big bs=4k count=1 2>/dev/null; exec \"$@\"",
+                                  "sh", RbConfig.ruby, "-w", "-I#{ROOT}/lib", "-e", code, small)
+    assert status.success?, out
+    assert_match(/No space left on device/, out)
+    assert_match(/\["big"\]$/, out)
+  end
+
   # Each kind of trouble: the program does its work, ends with its own status and in time, and says once what was lost.
   {
     "nobody listens" => ["otlp=http://127.0.0.1:1", /profiles for otlp could not be delivered/],
