@@ -47,6 +47,8 @@ require_relative "sonde/report/settings"
 #                without it nothing is sent, and {stop} and {flush} are how to get at the profile)
 # interval::     seconds between two profiles (default: SONDE_INTERVAL, 60)
 # exit_timeout:: seconds that the end of the process may wait for the last delivery (default: SONDE_EXIT_TIMEOUT, 5)
+# gather::       true: forked children hand their profiles to the process that they were forked from, which adds them
+#                up (label "worker") and delivers once for all (default: SONDE_GATHER)
 # service::      the name under which backends show this program (default: SONDE_SERVICE, or what they name it by)
 module Sonde
   @session = Session.new
@@ -195,7 +197,7 @@ module Sonde
       return unless settings.reporting?
 
       Reporter.new(settings.exporters, interval: settings.interval, exit_timeout: settings.exit_timeout,
-                                       endpoints: -> { Requests.take })
+                                       gathering: settings.gathering, endpoints: -> { Requests.take })
     end
 
     def start_session(configuration)

@@ -28,14 +28,16 @@ module Sonde
     attr_reader :session, :interval
 
     # interval, exit_timeout: seconds. endpoints: answers the requests since it was asked before, by endpoint.
+    # gathering: a Report::Gathering, where forked children are to hand their profiles over.
     def initialize(exporters, interval: INTERVAL, exit_timeout: EXIT_TIMEOUT, session: Session.new,
-                   voice: Report::Voice.new, endpoints: -> { {} })
+                   voice: Report::Voice.new, endpoints: -> { {} }, gathering: nil)
       require "zlib" # now, so that no child has to do it
       @interval = interval
       @exit_timeout = exit_timeout
       @session = session
       @voice = voice
       @endpoints = endpoints
+      @gathering = gathering
       @deliveries = exporters.map { |exporter| Report::Delivery.new(exporter, voice: voice) }
       reset
     end
@@ -44,6 +46,7 @@ module Sonde
     def start(configuration)
       return false unless @session.start(configuration)
 
+      begin_gathering
       plan
       ensure_thread
       true
@@ -68,6 +71,7 @@ module Sonde
 
       profile = hand_over(native, copy: true, last: true)
       finish(deadline)
+      @gathering&.remove
       profile
     end
 
@@ -92,6 +96,7 @@ module Sonde
     # In a forked child, after its session was opened anew.
     def after_fork
       reset
+      @deliveries = [Report::Delivery.new(@gathering.hand_over, voice: @voice)] if @gathering
       @deliveries.each(&:reset)
       @endpoints.call # what was counted is the parent's
       return unless running?
@@ -106,6 +111,14 @@ module Sonde
     end
 
     private
+
+    # Where there is no room for the directory, each process delivers for itself.
+    def begin_gathering
+      @gathering&.begin
+    rescue SystemCallError, ArgumentError => e # the latter: no temporary directory at all
+      @gathering = nil
+      @voice.once(:gathering, "each process delivers for itself: #{e.message}")
+    end
 
     def reset
       @flushed = [] # flushes that are still to be encoded
@@ -162,10 +175,11 @@ module Sonde
     # to the caller.
     def hand_over(native, copy: false, last: false)
       endpoints = @endpoints.call
-      profile = Profile.new(native).comment(*Requests.comments(endpoints))
+      profile = Profile.new(native)
       given = copy ? Profile.blank.merge(profile) : profile
       number = @number
       @number += 1
+      profile.comment(*Requests.comments(endpoints)) if copy
       @flushed << Report::Flushed.new(given, number, endpoints: endpoints, last: last)
       ensure_thread
       @nap.wake
@@ -176,8 +190,12 @@ module Sonde
     end
 
     def encode(flushed)
+      gathers = @gathering && !@gathering.child?
+      flushed = @gathering.add_up(flushed) if gathers
       return if flushed.empty?
 
+      # Who gathers says how many requests there were, all together.
+      flushed.profile.comment(*Requests.comments(flushed.endpoints)) if gathers || @gathering.nil?
       @deliveries.each do |delivery|
         begin
           delivery.push(delivery.exporter.encode(flushed))

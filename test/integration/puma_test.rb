@@ -77,7 +77,8 @@ class PumaTest < Minitest::Test
       #{configuration}
     RUBY
     environment = clean_environment.merge("SONDE_EXPORT" => "datadog=#{@agent.url}", "SONDE_INTERVAL" => "1",
-                                          "DD_SERVICE" => "shop", "SONDE_EXIT_TIMEOUT" => "60").merge(variables)
+                                          "DD_SERVICE" => "shop", "TMPDIR" => @directory,
+                                          "SONDE_EXIT_TIMEOUT" => "60").merge(variables)
     environment["RUBYOPT"] = "-I#{ROOT}/lib -rsonde/auto"
     environment["SONDE_ENABLED"] = "1"
     @puma = Process.spawn(environment, RbConfig.ruby, "-S", "puma", "-C", "#{@directory}/puma.rb",
@@ -165,6 +166,29 @@ class PumaTest < Minitest::Test
     runtime_ids.each_value { |ids| assert_equal 1, ids.size }
     assert_equal runtime_ids.size, runtime_ids.values.flatten.uniq.size
     refute_match(/sonde:/, log)
+  end
+
+  # One delivery for the cluster: the label "worker" tells the processes apart.
+  def test_the_master_delivers_for_all_of_them
+    start_puma("preload_app!", { "SONDE_GATHER" => "1" })
+    said = { "GET /a/:id" => load(100, "/a/1"), "GET /b/:id" => load(60, "/b/2") }
+    stop_puma
+    senders = @agent.requests.map { |request| event(request)["tags_profiler"][/process_id:(\d+)/, 1] }.uniq
+    assert_equal 1, senders.size
+    counts = @agent.requests.map { |request| event(request)["endpoint_counts"] || {} }
+    said.each do |endpoint, by_pid|
+      assert_equal by_pid.values.sum(&:first), counts.sum { |all| all.fetch(endpoint, 0) }
+    end
+    samples = @agent.requests.flat_map { |r| PprofDecoder.decode(r.parts.fetch("profile.pprof").last).samples }
+    said.each do |endpoint, by_pid|
+      by_pid.each do |pid, (_, cpu)|
+        of_worker = samples.select { |s| s.labels["worker"] == pid && s.labels["trace endpoint"] == endpoint }
+        # The middleware's and the server's own work is in it too.
+        assert_in_delta cpu, of_worker.sum { |s| s.values["cpu-time"] } / 1e9, [cpu * 0.35, 0.25].max
+      end
+    end
+    refute_match(/sonde:/, log)
+    assert_empty Dir["#{@directory}/sonde-gathering-*"]
   end
 
   def test_a_phased_restart_loses_nothing

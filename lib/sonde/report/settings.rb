@@ -9,7 +9,7 @@ module Sonde
     # Divides the options of Sonde.start: those of reporting are here, the others are the Configuration's. What is not
     # among the options is taken from the environment.
     class Settings
-      OPTIONS = %i[export interval exit_timeout service].freeze
+      OPTIONS = %i[export interval exit_timeout service gather].freeze
       INTERVALS = (0.1..86_400.0).freeze
       EXIT_TIMEOUTS = (0.0..600.0).freeze
 
@@ -34,6 +34,17 @@ module Sonde
 
       def exit_timeout
         seconds(:exit_timeout, "SONDE_EXIT_TIMEOUT", Reporter::EXIT_TIMEOUT, EXIT_TIMEOUTS)
+      end
+
+      # nil, or what children hand their profiles over to.
+      def gathering
+        wanted = @own.fetch(:gather) { @environment.true?("SONDE_GATHER") }
+        raise ArgumentError, "wrong option gather: #{wanted.inspect} (allowed: true, false)" unless
+          [true, false, nil].include?(wanted)
+        return unless wanted
+
+        require_relative "gathering"
+        Gathering.new
       end
 
       private

@@ -12,6 +12,7 @@ module Sonde
         "SONDE_EXPORT" => "where profiles go",
         "SONDE_INTERVAL" => "seconds between two profiles",
         "SONDE_EXIT_TIMEOUT" => "seconds that the end may wait for the last delivery",
+        "SONDE_GATHER" => "1: forked children hand their profiles to their parent, which delivers once for all",
         "SONDE_SERVICE" => "name of the program at the backends",
         "SONDE_ENV" => "name of the deployment, such as production",
         "SONDE_VERSION" => "version of the program",
