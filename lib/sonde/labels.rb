@@ -12,13 +12,29 @@ module Sonde
     class << self
       # Runs the block with the labels of the list: [key, value, key, value ...].
       def with(list)
-        previous = Native.labels_here
-        begin
-          id = enter(list)
-          yield
-        ensure
-          leave(id, previous) if id
-        end
+        entered = enter(list)
+        yield
+      ensure
+        leave(entered)
+      end
+
+      # Begins a block of labels; answers what {leave} and {amend} want. The program runs without labels where there can
+      # be none: a thread may be frozen.
+      def enter(list)
+        Native.labels_enter(list)
+      rescue FrozenError
+        nil
+      end
+
+      def leave(entered)
+        Native.labels_leave(entered) if entered
+      rescue FrozenError
+        nil
+      end
+
+      # Changes a label for all samples of a block, those that there are already too.
+      def amend(entered, key, value)
+        Native.labels_amend(entered, key, text(value)) if entered
       end
 
       # A Hash as such a list.
@@ -50,19 +66,6 @@ module Sonde
       end
 
       private
-
-      # Without labels the program still runs: a thread may be frozen.
-      def enter(list)
-        Native.labels_enter(list)
-      rescue FrozenError
-        nil
-      end
-
-      def leave(id, previous)
-        Native.labels_leave(id, previous)
-      rescue FrozenError
-        nil
-      end
 
       def shown(value)
         case value

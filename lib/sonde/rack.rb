@@ -26,13 +26,11 @@ module Sonde
     def call(env)
       return @app.call(env) unless Sonde.supported?
 
-      Sonde.label(LABEL => guess(env)) do
-        id = Native.labels_here
-        begin
-          @app.call(env)
-        ensure
-          finish(id, env)
-        end
+      begin
+        entered = Labels.enter([LABEL, Labels.text(guess(env))])
+        @app.call(env)
+      ensure
+        finish(entered, env)
       end
     end
 
@@ -47,12 +45,14 @@ module Sonde
     private
 
     # The request goes on, whatever is odd about it.
-    def finish(id, env)
+    def finish(entered, env)
       endpoint = Labels.text(route(env) || guess(env))
-      Native.labels_amend(id, LABEL, endpoint)
+      Labels.amend(entered, LABEL, endpoint)
       Requests.count(endpoint)
     rescue StandardError
       nil # a framework that says something unexpected: the guess stays, and the request is not counted
+    ensure
+      Labels.leave(entered)
     end
 
     def guess(env)

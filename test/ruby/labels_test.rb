@@ -160,6 +160,18 @@ class LabelsTest < Minitest::Test
     held&.each(&:resume)
   end
 
+  # An enumerator that nobody asks for more: its block is never left.
+  def test_fibers_that_are_abandoned_inside_a_block
+    Sonde.start
+    20_000.times do |i|
+      Fiber.new { Sonde.label(i: i) { Fiber.yield } }.resume
+      GC.start if (i % 2000).zero?
+    end
+    assert_equal 0, Sonde.status[:drops][:labels_overflowed]
+  ensure
+    Sonde.stop
+  end
+
   def test_nothing_is_allocated_while_sampling
     Sonde.start(rate: 1000)
     Sonde.label(job: "a") do
@@ -205,12 +217,11 @@ class LabelsTest < Minitest::Test
   # What becomes known late holds for samples that were taken before, in blocks inside too.
   def test_a_label_that_is_amended
     profile = profile do
-      Sonde.label(endpoint: "?") do
-        id = Sonde::Native.labels_here
-        burn(0.05)
-        Sonde.label(job: "a") { burn(0.05) }
-        Sonde::Native.labels_amend(id, "endpoint", "GET /x")
-      end
+      entered = Sonde::Labels.enter(%w[endpoint ?])
+      burn(0.05)
+      Sonde.label(job: "a") { burn(0.05) }
+      Sonde::Labels.amend(entered, "endpoint", "GET /x")
+      Sonde::Labels.leave(entered)
     end
     assert_equal [nil, "GET /x"], profile.samples.map { |sample| sample.labels["endpoint"] }.uniq.sort_by(&:to_s)
     assert_in_delta 0.1, cpu_by(profile, "endpoint")["GET /x"], 0.07
@@ -222,14 +233,13 @@ class LabelsTest < Minitest::Test
     inner = Sonde::Native.labels_enter(["b", "2"])
     Fiber.new do
       Sonde.label(c: 3) do
-        Sonde::Native.labels_leave(outer, 0)
+        Sonde::Native.labels_leave(outer)
         assert_equal({ "c" => 3 }, Sonde.labels)
       end
     end.resume
     assert_equal({ "b" => "2" }, Sonde.labels.reject { |key, _| key == "a" })
-    Sonde::Native.labels_leave(outer, 0)
-    Sonde::Native.labels_leave(inner, outer)
-    Sonde::Native.labels_leave(inner, outer)
+    Sonde::Native.labels_leave(outer)
+    2.times { Sonde::Native.labels_leave(inner) }
     Sonde.label(d: 4) { assert_equal "4", Sonde.labels["d"].to_s }
   ensure
     Thread.current[:__sonde_labels] = nil

@@ -1,6 +1,6 @@
-/* Sonde::Native's functions for labels: enter, leave, and what holds. Called by any Ruby thread, with the GVL. */
+/* Sonde::Native's functions for labels: enter, leave, amend, and what holds. Called by any Ruby thread, with the GVL. */
 #include <ruby/encoding.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "../collect/collect_labels.h"
 #include "classes.h"
@@ -18,7 +18,32 @@ static sn_label_pair pair_of(VALUE key, VALUE value) {
   return pair;
 }
 
-/* labels_enter([key, value, key, value, ...]) -> id. Keys are Strings, values Strings or Integers. */
+/* A block that sets labels. It lies on the stack of the fiber that is in the block: where the collector takes the fiber
+ * away, it takes this too, and the labels end. */
+typedef struct label_block {
+  uint32_t id;
+  uint32_t previous;
+} label_block;
+
+static VALUE block_class;
+
+static void block_free(void *data) {
+  sn_labels_abandon(((label_block *)data)->id);
+  free(data);
+}
+
+static size_t block_size(const void *data) {
+  (void)data;
+  return sizeof(label_block);
+}
+
+static const rb_data_type_t block_type = {
+    .wrap_struct_name = "Sonde::Native::LabelBlock",
+    .function = {.dmark = NULL, .dfree = block_free, .dsize = block_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+/* labels_enter([key, value, key, value, ...]) -> a LabelBlock. Keys are Strings, values Strings or Integers. */
 static VALUE labels_enter(VALUE native, VALUE list) {
   (void)native;
   sn_label_pair pairs[SN_LABELS_MOST];
@@ -28,32 +53,31 @@ static VALUE labels_enter(VALUE native, VALUE list) {
   for (long i = 0; i + 1 < RARRAY_LEN(list); i += 2) {
     pairs[count++] = pair_of(RARRAY_AREF(list, i), RARRAY_AREF(list, i + 1));
   }
-  uint32_t id = sn_labels_enter(pairs, count);
+  label_block *block = calloc(1, sizeof *block);
+  if (!block) rb_memerror();
+  VALUE self = rb_data_typed_object_wrap(block_class, block, &block_type);
+  block->previous = sn_labels_here();
+  block->id = sn_labels_enter(pairs, count);
   RB_GC_GUARD(list);
-  return ULONG2NUM(id);
+  return self;
 }
 
-/* labels_leave(id, previous) */
-static VALUE labels_leave(VALUE native, VALUE id, VALUE previous) {
+/* labels_leave(block); a second time it does nothing. */
+static VALUE labels_leave(VALUE native, VALUE self) {
   (void)native;
-  SN_EXPECT_TYPE(id, T_FIXNUM);
-  SN_EXPECT_TYPE(previous, T_FIXNUM);
-  sn_labels_leave((uint32_t)FIX2ULONG(id), (uint32_t)FIX2ULONG(previous));
+  label_block *block = rb_check_typeddata(self, &block_type);
+  const uint32_t id = block->id;
+  block->id = 0;
+  sn_labels_leave(id, block->previous);
   return Qnil;
 }
 
-/* labels_amend(id, key, value) */
-static VALUE labels_amend(VALUE native, VALUE id, VALUE key, VALUE value) {
+/* labels_amend(block, key, value) */
+static VALUE labels_amend(VALUE native, VALUE self, VALUE key, VALUE value) {
   (void)native;
-  SN_EXPECT_TYPE(id, T_FIXNUM);
-  sn_labels_amend((uint32_t)FIX2ULONG(id), pair_of(key, value));
+  const label_block *block = rb_check_typeddata(self, &block_type);
+  sn_labels_amend(block->id, pair_of(key, value));
   return Qnil;
-}
-
-/* The id of what holds in the running fiber, 0 for nothing. */
-static VALUE labels_here(VALUE native) {
-  (void)native;
-  return ULONG2NUM(sn_labels_here());
 }
 
 /* What holds, as for labels_enter. */
@@ -71,9 +95,12 @@ static VALUE labels_list(VALUE native) {
 }
 
 void sn_define_labels(VALUE native) {
+  block_class = rb_define_class_under(native, "LabelBlock", rb_cObject);
+  rb_gc_register_mark_object(block_class);
+  rb_undef_alloc_func(block_class);
+  rb_undef_method(rb_singleton_class(block_class), "new");
   rb_define_singleton_method(native, "labels_enter", labels_enter, 1);
-  rb_define_singleton_method(native, "labels_leave", labels_leave, 2);
+  rb_define_singleton_method(native, "labels_leave", labels_leave, 1);
   rb_define_singleton_method(native, "labels_amend", labels_amend, 3);
-  rb_define_singleton_method(native, "labels_here", labels_here, 0);
   rb_define_singleton_method(native, "labels_list", labels_list, 0);
 }

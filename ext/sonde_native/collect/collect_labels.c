@@ -33,7 +33,7 @@ typedef struct entry {
   uint32_t parent;          /* id of what held before; stays as long as this one does */
   uint32_t children;        /* entries that have this one as their parent */
   uint32_t next;            /* in the list of free ones, or of those that have ended */
-  _Atomic uint64_t sampled; /* generation of the last row, or copy of a stack, with its index */
+  _Atomic uint64_t sampled; /* generation of the last row, or copy of a stack, with its index; 0: there was none */
   bool ended;
 } entry;
 
@@ -41,7 +41,7 @@ static entry *_Atomic entries; /* LIMIT of them, made when first needed; pages t
 static uint32_t used = FIRST_INDEX, free_list, ended_list;
 static block *replaced_list;
 static size_t bytes_used;
-static uint64_t oldest; /* generation whose rows are not gone yet */
+static uint64_t oldest = 1; /* generation whose rows are not gone yet */
 static uint32_t pinned = SN_LABELS_READ;
 static uint32_t serial;
 static ID holder;
@@ -238,10 +238,14 @@ void sn_labels_leave(uint32_t id, uint32_t previous) {
   uint32_t chain[DEEPEST];
   if (!entry_of(id)) return;
   const uint32_t depth = chain_to(id, chain);
-  if (depth > 0)
-    hold(entry_of(previous) ? previous : 0); /* else this is another fiber, or its variables were cleared */
   for (uint32_t i = 0; i < depth; i++) end_entry(entry_of(chain[i]));
-  if (depth == 0) end_entry(entry_of(id));
+  if (depth == 0) end_entry(entry_of(id)); /* another fiber, or its variables were cleared: nothing to bring back */
+  if (depth > 0) hold(entry_of(previous) ? previous : 0); /* last: it may run the collector */
+}
+
+void sn_labels_abandon(uint32_t id) {
+  entry *e = entry_of(id);
+  if (e) end_entry(e);
 }
 
 void sn_labels_amend(uint32_t id, sn_label_pair pair) {

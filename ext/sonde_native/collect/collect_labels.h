@@ -30,6 +30,8 @@ uint32_t sn_labels_enter(const sn_label_pair *pairs, uint32_t count);
 /* Ends it, and those made inside that were not ended; `previous` holds again, if it held here at all. May raise as
  * above. */
 void sn_labels_leave(uint32_t id, uint32_t previous);
+/* Ends it, where its fiber will never come to that. Contexts: gc. */
+void sn_labels_abandon(uint32_t id);
 /* Changes or adds a pair of an entry that has not ended, for the samples that it has already too. */
 void sn_labels_amend(uint32_t id, sn_label_pair pair);
 /* What holds in the running fiber; 0: nothing. */

@@ -19,16 +19,13 @@ module Sonde
 
           here = Labels.here
           root = here[TRACE] == trace_id ? here[ROOT] || span_id : span_id
-          previous = Native.labels_here
-          [Native.labels_enter([TRACE, trace_id, SPAN, span_id, ROOT, root]), previous]
+          Labels.enter([TRACE, trace_id, SPAN, span_id, ROOT, root])
         end
 
         # endpoint: what is known by now of the request that the span stands for.
         def leave(entered, endpoint = nil)
-          return if entered.nil?
-
-          Native.labels_amend(entered.first, Rack::LABEL, Labels.text(endpoint)) if endpoint
-          Native.labels_leave(*entered)
+          Labels.amend(entered, Rack::LABEL, endpoint) if endpoint
+          Labels.leave(entered)
         end
       end
     end
