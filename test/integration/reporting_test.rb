@@ -186,7 +186,8 @@ class ReportingTest < Minitest::Test
   end
 
   def test_a_directory_that_cannot_be_is_said_once_and_harms_nobody
-    out = run_ruby("Sonde.start(interval: 0.1); 5.times { job_1 }; p Sonde.status[:exports].first[:dropped][:refused]",
+    out = run_ruby("Sonde.start(interval: 0.1); 5.times { job_1 }; Sonde.stop; " \
+                     "p Sonde.status[:exports].first[:dropped][:refused]",
                    { "SONDE_EXPORT" => "file=/dev/null/x" })
     assert @status.success?
     assert_equal 1, out.scan("sonde:").size, out

@@ -1,4 +1,5 @@
-/* Sonde::Native's functions for labels: enter, leave, amend, and what holds. Called by any Ruby thread, with the GVL. */
+/* Sonde::Native's functions for labels: enter, leave, amend, and what holds. Called by any Ruby thread, with the
+ * GVL. */
 #include <ruby/encoding.h>
 #include <stdlib.h>
 
