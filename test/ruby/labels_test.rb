@@ -160,6 +160,23 @@ class LabelsTest < Minitest::Test
     held&.each(&:resume)
   end
 
+  def allocate_a
+    100.times { Array.new(100) { Object.new } }
+  end
+
+  def test_what_is_allocated_has_them_too
+    profile = PprofDecoder.decode(Sonde.profile(modes: [:alloc]) do
+      finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 1
+      until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+        Sonde.label(job: "a") { allocate_a }
+        Array.new(1000) { Object.new }
+      end
+    end.to_pprof)
+    assert_empty wrong(profile, { "allocate_a" => "a" })
+    assert_operator profile.total("alloc-samples") { |sample| sample.labels["job"] == "a" }, :>, 0
+    assert_operator profile.total("alloc-samples") { |sample| sample.labels["job"].nil? }, :>, 0
+  end
+
   # An enumerator that nobody asks for more: its block is never left.
   def test_fibers_that_are_abandoned_inside_a_block
     Sonde.start

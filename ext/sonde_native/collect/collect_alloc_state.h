@@ -21,7 +21,7 @@ enum sn_alloc_window_state { SN_WINDOW_IDLE, SN_WINDOW_ASKED, SN_WINDOW_OPEN, SN
 
 typedef struct sn_alloc_pick {
   VALUE object; /* marked; Qfalse: not to be measured */
-  uint32_t stack, thread, detail;
+  uint32_t stack, thread, labels, detail;
   double weight;
 } sn_alloc_pick;
 

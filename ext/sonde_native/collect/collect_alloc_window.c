@@ -11,6 +11,7 @@
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
 #include "collect_heap.h"
+#include "collect_labels.h"
 #include "collect_stack.h"
 
 static const double MOST_GAP_NS = 80e6;
@@ -35,6 +36,7 @@ static void take_pick(VALUE object, uint64_t number) {
         (sn_alloc_pick){.object = sn_vm_object_is_measurable(object) ? object : Qfalse,
                         .stack = sn_stack_intern(store, false),
                         .thread = t ? t->number : 0,
+                        .labels = t ? sn_labels_of(t) : 0,
                         .detail = sn_detail_table_intern(&store->details, detail),
                         .weight = sn_alloc_weight(number, sn_alloc.picks_wanted)};
     sn_recorder_leave(&sn_the_engine.recorder, store);
@@ -79,7 +81,7 @@ static size_t size_of(const sn_alloc_pick *p) {
 }
 
 static void book(sn_raw_store *store, const sn_alloc_pick *p, size_t size) {
-  sn_row_key key = {.stack = p->stack, .thread = p->thread, .detail = p->detail};
+  sn_row_key key = {.stack = p->stack, .thread = p->thread, .labels = p->labels, .detail = p->detail};
   sn_row *row = sn_raw_store_row(store, key);
   row->values[SN_ALLOC_SAMPLES] = sn_add_saturating(row->values[SN_ALLOC_SAMPLES], sn_alloc_units(p->weight));
   row->values[SN_ALLOC_SAMPLES_UNSCALED]++;
