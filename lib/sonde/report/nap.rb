@@ -8,7 +8,7 @@ module Sonde
     # interrupted. Zlib, for one, then fails with a BufError. The wakeup may come a moment too early, and is lost then;
     # hence no sleep is longer than LONGEST.
     class Nap
-      LONGEST = 1.0
+      LONGEST = 5.0
 
       def initialize
         @sleeper = nil
