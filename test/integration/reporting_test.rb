@@ -113,6 +113,20 @@ class ReportingTest < Minitest::Test
     end
   end
 
+  # As test suites do that stop the time.
+  def test_clocks_that_the_program_replaces
+    out = run_ruby(<<~'RUBY')
+      Process.singleton_class.prepend(Module.new { def clock_gettime(*); 0; end })
+      Time.singleton_class.prepend(Module.new { def now; at(0); end })
+      Kernel.prepend(Module.new { def sleep(*); raise "who sleeps?"; end })
+      Sonde.start(interval: 0.2)
+      100_000_000.times { |i| break if i % 1000 == 0 && Sonde.status[:exports].first[:delivered] >= 2 }
+      puts "delivered" if Sonde.status[:exports].first[:delivered] >= 2
+    RUBY
+    assert_equal "delivered\n", out
+    assert_operator Dir.children(@directory).size, :>=, 3
+  end
+
   def test_stop_delivers_and_answers_and_what_comes_after_is_in_no_profile
     out = run_ruby("Sonde.start; job_1; p Sonde.stop.class, Sonde.running?; job_2; p Sonde.start; Sonde.stop")
     assert_match(/Sonde::Profile\nfalse\ntrue/, out)

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require_relative "../atomic_file"
+require_relative "../clock"
 require_relative "../report/failure"
 
 module Sonde
@@ -75,7 +76,7 @@ module Sonde
         entries = Dir.children(@target)
         remove_old_parts(entries.grep(PART))
         files = entries.grep(PATTERN).sort_by { |name| name[/\d{8}T\d{6}\.\d{3}Z-\d+-\d+/] }
-        old = (Time.now - @keep_seconds).getutc.strftime("%Y%m%dT%H%M%S.%LZ")
+        old = Time.at(now - @keep_seconds).getutc.strftime("%Y%m%dT%H%M%S.%LZ")
         excess = files.first([files.size - @keep, 0].max)
         excess |= files.take_while { |name| name[/\d{8}T\d{6}\.\d{3}Z/] < old }
         excess.each { |name| remove(name) }
@@ -84,10 +85,14 @@ module Sonde
       def remove_old_parts(names)
         names.each do |name|
           path = ::File.join(@target, name)
-          remove(name) if Time.now - ::File.lstat(path).mtime > PART_AGE
+          remove(name) if now - ::File.lstat(path).mtime.to_i > PART_AGE
         rescue Errno::ENOENT
           next # another process was faster
         end
+      end
+
+      def now
+        Clock.real / 1_000_000_000
       end
 
       def remove(name)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "background"
 require_relative "failure"
 require_relative "nap"
@@ -15,9 +16,6 @@ module Sonde
     # There is no Mutex: all steps on the Array are one under the GVL, so that a signal handler and a forked child find
     # it usable at every moment.
     class Delivery
-      # Programs (and the gems that test them) replace these constants by others. These are the real ones.
-      Process = ::Process
-
       Item = Struct.new(:parts, :bytes, :began, :attempts)
 
       WAITING = 8 # profiles
@@ -35,7 +33,7 @@ module Sonde
       def initialize(exporter, voice: Voice.new, clock: nil, random: Random.new)
         @exporter = exporter
         @voice = voice
-        @clock = clock || -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+        @clock = clock || -> { Clock.monotonic / 1e9 }
         @random = random
         reset
       end
@@ -102,6 +100,11 @@ module Sonde
         @clock.call
       end
 
+      # By the real clock.
+      def time
+        Time.at(Clock.real / 1_000_000_000)
+      end
+
       def waiting_bytes
         @waiting.sum(&:bytes)
       end
@@ -138,7 +141,7 @@ module Sonde
         return unless item.parts.empty?
 
         @delivered += 1
-        @last_delivery_at = Time.now
+        @last_delivery_at = time
       end
 
       # Hands one part over. Answers whether to go on with this profile.
@@ -197,7 +200,7 @@ module Sonde
 
       def note(message)
         @last_error = message
-        @last_error_at = Time.now
+        @last_error_at = time
       end
 
       # The deadline is over.

@@ -10,6 +10,10 @@ module Sonde
     class Nap
       LONGEST = 5.0
 
+      # Test suites replace the method.
+      SLEEP = ::Kernel.method(:sleep)
+      private_constant :SLEEP
+
       def initialize
         @sleeper = nil
       end
@@ -19,7 +23,7 @@ module Sonde
         return unless seconds.positive?
 
         @sleeper = Thread.current
-        sleep([seconds, LONGEST].min)
+        SLEEP.call([seconds, LONGEST].min)
       ensure
         @sleeper = nil
       end
