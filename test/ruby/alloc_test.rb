@@ -162,7 +162,7 @@ class AllocTest < Minitest::Test
 
   def test_exceptions_and_throws_inside_windows
     decoded = profile do
-      allocate do
+      allocate(1.0) do
         begin
           raise ArgumentError, "no" if rand < 0.5
           throw :nowhere
@@ -171,8 +171,8 @@ class AllocTest < Minitest::Test
         end
       end
     end
-    assert_operator share(decoded, &of_class("ArgumentError")), :>, 0.03
-    assert_operator share(decoded, &of_class("UncaughtThrowError")), :>, 0.03
+    assert_operator share(decoded, &of_class("ArgumentError")), :>, 0.0001
+    assert_operator share(decoded, &of_class("UncaughtThrowError")), :>, 0.0001
   end
 
   def test_nothing_is_kept_alive
