@@ -44,7 +44,7 @@ static uint32_t columns_of_mode(VALUE mode) {
     return common | gvl | 1u << SN_WALL_TIME | 1u << SN_WALL_SAMPLES;
   }
   if (mode == ID2SYM(rb_intern("alloc"))) {
-    return 1u << SN_ALLOC_SAMPLES | 1u << SN_ALLOC_SAMPLES_UNSCALED | 1u << SN_ALLOC_SIZE;
+    return 1u << SN_ALLOC_SAMPLES | 1u << SN_ALLOC_SAMPLES_UNSCALED | 1u << SN_ALLOC_SIZE | 1u << SN_GC_DEBT_TIME;
   }
   if (mode == ID2SYM(rb_intern("heap"))) return 1u << SN_HEAP_LIVE_SAMPLES | 1u << SN_HEAP_LIVE_SIZE;
   SN_EXPECT(false, mode, ":cpu, :wall, :alloc or :heap");

@@ -11,6 +11,7 @@
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
+#include "collect_debt.h"
 #include "collect_heap.h"
 #include "collect_stack.h"
 
@@ -170,6 +171,7 @@ const char *sn_alloc_begin(void) {
   sn_alloc.looked_at = sn_clock_monotonic();
   sn_alloc.cost_ns = sn_alloc.since_look = 0;
   begin_slot();
+  sn_debt_begin();
   sn_alloc.on = true;
   atomic_store_explicit(&sn_the_engine.watches_allocations, true, memory_order_release);
   return NULL;

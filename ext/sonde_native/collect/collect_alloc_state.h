@@ -60,6 +60,7 @@ typedef struct sn_alloc_state {
   sn_alloc_pick picks[SN_ALLOC_PICKS];
   uint32_t pick_count;
   double factor;
+  uint64_t collections; /* so far, when the window was closed */
 
   /* of this slot */
   sn_alloc_error error; /* in units of nothing in particular until it is scaled */

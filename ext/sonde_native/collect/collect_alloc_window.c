@@ -10,6 +10,7 @@
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
+#include "collect_debt.h"
 #include "collect_heap.h"
 #include "collect_labels.h"
 #include "collect_stack.h"
@@ -18,6 +19,7 @@ static const double MOST_GAP_NS = 80e6;
 static const double BUDGET = 0.007; /* of the time that may be spent on looking */
 
 enum {
+  MOST_STACK_NS = 20000,
   FIXED_NS = 25000, /* of the program's time that opening and closing costs, beside objects and stacks */
   LOOK_EVERY = 32   /* windows between two looks at the cost */
 };
@@ -42,6 +44,7 @@ static void take_pick(VALUE object, uint64_t number) {
     sn_recorder_leave(&sn_the_engine.recorder, store);
   }
   int64_t took = sn_clock_monotonic() - began;
+  if (took > MOST_STACK_NS) took = MOST_STACK_NS; /* preempted: that is no cost of ours */
   int64_t before = atomic_load_explicit(&sn_alloc.stacks_ns, memory_order_relaxed);
   atomic_store_explicit(&sn_alloc.stacks_ns, before + took, memory_order_relaxed);
 }
@@ -86,6 +89,7 @@ static void book(sn_raw_store *store, const sn_alloc_pick *p, size_t size) {
   row->values[SN_ALLOC_SAMPLES] = sn_add_saturating(row->values[SN_ALLOC_SAMPLES], sn_alloc_units(p->weight));
   row->values[SN_ALLOC_SAMPLES_UNSCALED]++;
   row->values[SN_ALLOC_SIZE] = sn_add_saturating(row->values[SN_ALLOC_SIZE], sn_alloc_units(p->weight * (double)size));
+  sn_debt_add(store, (uint32_t)(row - store->rows), p->weight * (double)size, sn_alloc.collections);
 }
 
 /* Books what the last window picked. Its stacks are of the active slot: a flush comes here before it flips. */
@@ -183,6 +187,7 @@ void sn_alloc_close(const sn_window_end *end) {
     watch_cost();
   }
   sn_alloc.seen += sn_alloc.factor * (double)sn_alloc_objects();
+  sn_alloc.collections = sn_vm_events_gc_count();
   sn_alloc.counts.windows++;
   sn_alloc.counts.objects += sn_alloc_objects();
   if (sn_alloc.pick_count == 0) {

@@ -12,9 +12,11 @@
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_frame.h"
+#include "../vm/vm_gc.h"
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
+#include "collect_debt.h"
 #include "collect_gc.h"
 #include "collect_labels.h"
 #include "collect_heap.h"
@@ -274,6 +276,7 @@ static void settle_and_flip(void) {
   settle_rest();
   work.gc_time = sn_gc_settle(gc_total);
   work.alloc = sn_alloc_settle();
+  if (sn_alloc_is_on()) sn_debt_settle(work.gc_time);
   if (work.picture_for) sn_heap_settle();
   work.duration = now - e->slot_started;
   work.started_real = sn_clock_realtime() - work.duration;
@@ -368,14 +371,27 @@ static sn_status text_label(sn_detail_labels *detail, const char *key, VALUE val
   return status == SN_OK ? intern_string(value, &label->str) : status;
 }
 
+static sn_status constant_label(sn_detail_labels *detail, const char *key, const char *text) {
+  sn_label *label = &detail->labels[detail->count++];
+  *label = (sn_label){.key = 0};
+  sn_status status = sn_profile_string(&work.profile, key, strlen(key), &label->key);
+  return status == SN_OK ? sn_profile_string(&work.profile, text, strlen(text), &label->str) : status;
+}
+
 static sn_status number_label(sn_detail_labels *detail, const char *key, int64_t number) {
   sn_label *label = &detail->labels[detail->count++];
   *label = (sn_label){.num = number};
   return sn_profile_string(&work.profile, key, strlen(key), &label->key);
 }
 
+static sn_status name_collection(const sn_raw_detail *detail, sn_detail_labels *labels) {
+  sn_status status = constant_label(labels, "gc cause", sn_vm_gc_cause((uint32_t)detail->word));
+  return status == SN_OK ? constant_label(labels, "gc type", sn_vm_gc_type(detail->number)) : status;
+}
+
 static sn_status name_detail(const sn_raw_detail *detail, sn_detail_labels *labels) {
   labels->count = 0;
+  if (detail->kind == SN_DETAIL_GC) return name_collection(detail, labels);
   if (detail->kind != SN_DETAIL_CLASS && detail->kind != SN_DETAIL_LIVE) return SN_OK;
   VALUE name = sn_vm_object_class_name(detail->word);
   sn_status status = text_label(labels, "allocation class", name);

@@ -3,6 +3,7 @@
 
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
+#include "../vm/vm_gc.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
 #include "collect_sample.h"
@@ -30,7 +31,14 @@ void sn_gc_exit(void) {
   if (t->due.pending) sn_sample_serve(t, SN_SERVE_GC);
 }
 
+uint32_t sn_gc_detail(sn_raw_store *store) {
+  sn_vm_gc_kind kind = sn_vm_gc_latest();
+  return sn_detail_table_intern(&store->details,
+                                (sn_raw_detail){.word = kind.cause, .kind = SN_DETAIL_GC, .number = kind.type});
+}
+
 void sn_gc_begin(void) {
+  sn_vm_gc_init();
   atomic_store(&sn_the_engine.in_gc, false);
   sn_the_engine.gc_time = 0;
   sn_the_engine.gc_total_at_start = sn_vm_events_gc_total_time();
@@ -46,7 +54,7 @@ static void give_row(void) {
       return;
     }
   }
-  sn_row_key key = {.stack = sn_stack_intern_special(store, SN_FRAME_GC)};
+  sn_row_key key = {.stack = sn_stack_intern_special(store, SN_FRAME_GC), .detail = sn_gc_detail(store)};
   sn_raw_store_add(store, key, SN_GC_TIME, 1);
   sn_recorder_leave(&sn_the_engine.recorder, store);
 }

@@ -13,6 +13,9 @@
 void sn_gc_enter(void);
 void sn_gc_exit(void);
 
+/* The detail of rows of the collection that is under way or just ended: its cause and type. Contexts: gvl, gc. */
+uint32_t sn_gc_detail(sn_raw_store *store);
+
 /* At the engine's start. May raise. */
 void sn_gc_begin(void);
 

@@ -9,6 +9,7 @@
 #include "../vm/vm_layout.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
+#include "collect_gc.h"
 #include "collect_labels.h"
 #include "collect_stack.h"
 #include "collect_watch.h"
@@ -32,32 +33,46 @@ void sn_sample_set_own_directory(const char *path, size_t length) {
 
 /* -- rows ---------------------------------------------------------------------------------------------------------- */
 
-static sn_row *row_of(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state) {
-  sn_row_key key = {.stack = stack, .thread = t->number, .labels = sn_labels_of(t), .state = (uint32_t)state};
+static sn_row *row_of(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, uint32_t detail) {
+  sn_row_key key = {
+      .stack = stack, .thread = t->number, .labels = sn_labels_of(t), .state = (uint32_t)state, .detail = detail};
   return sn_raw_store_row(store, key);
 }
 
-static void book_wall(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, int64_t ns,
-                      int64_t samples) {
+static void book_wall_of(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, uint32_t detail,
+                         int64_t ns, int64_t samples) {
   if (ns <= 0) return;
-  sn_row *row = row_of(store, t, stack, state);
+  sn_row *row = row_of(store, t, stack, state, detail);
   row->values[SN_WALL_TIME] += ns;
   row->values[SN_WALL_SAMPLES] += samples;
 }
 
-static void book_cpu(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, bool gc, int64_t weight,
+static void book_wall(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, int64_t ns,
+                      int64_t samples) {
+  book_wall_of(store, t, stack, state, 0, ns, samples);
+}
+
+static void book_cpu(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, int64_t weight,
                      int64_t samples) {
   if (weight <= 0) return;
-  sn_row *row = row_of(store, t, stack, state);
+  sn_row *row = row_of(store, t, stack, state, 0);
   row->values[SN_CPU_TIME] += weight;
   row->values[SN_CPU_SAMPLES] += samples;
-  if (gc) row->values[SN_GC_TIME] += weight;
+}
+
+static void book_gc(sn_raw_store *store, sn_thread *t, uint32_t stack, sn_thread_state state, uint32_t detail,
+                    int64_t weight, int64_t samples) {
+  if (weight <= 0) return;
+  sn_row *row = row_of(store, t, stack, state, detail);
+  row->values[SN_CPU_TIME] += weight;
+  row->values[SN_CPU_SAMPLES] += samples;
+  row->values[SN_GC_TIME] += weight;
 }
 
 /* All that was waited and is in no slot yet: to the stack that was read last. */
 static void book_gvl_wait(sn_raw_store *store, sn_thread *t, uint32_t stack, int64_t samples) {
   if (t->gvl_pending <= 0) return;
-  sn_row *row = row_of(store, t, stack, SN_STATE_GVL_WAIT);
+  sn_row *row = row_of(store, t, stack, SN_STATE_GVL_WAIT, 0);
   row->values[SN_GVL_WAIT_TIME] += t->gvl_pending;
   row->values[SN_WALL_TIME] += t->gvl_pending;
   row->values[SN_WALL_SAMPLES] += samples;
@@ -125,16 +140,19 @@ static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, boo
     count[last_in_gc]++;
   }
   uint32_t stack = sn_stack_intern(store, false);
-  uint32_t gc_stack = weight[1] > 0 || last_in_gc ? sn_stack_intern(store, true) : stack;
-  book_cpu(store, t, stack, state, false, weight[0], count[0]);
-  book_cpu(store, t, gc_stack, state, true, weight[1], count[1]);
+  bool gc = weight[1] > 0 || last_in_gc;
+  uint32_t gc_stack = gc ? sn_stack_intern(store, true) : stack;
+  uint32_t gc_detail = gc ? sn_gc_detail(store) : 0;
+  book_cpu(store, t, stack, state, weight[0], count[0]);
+  book_gc(store, t, gc_stack, state, gc_detail, weight[1], count[1]);
   if (due->look) {
     remember_stack(t, stack, true); /* it has the GVL: preempted or not, this is what it works at */
     return;
   }
   if (due->instant > t->wall_booked) {
     int64_t wall = due->instant - t->wall_booked - t->gvl_wait_in_gap;
-    book_wall(store, t, last_in_gc ? gc_stack : stack, state, wall, ticks_since(t));
+    uint32_t stack_then = last_in_gc ? gc_stack : stack;
+    book_wall_of(store, t, stack_then, state, last_in_gc ? gc_detail : 0, wall, ticks_since(t));
     t->wall_booked = due->instant;
     t->gvl_wait_in_gap = 0;
   }
@@ -315,7 +333,7 @@ static void book_off_gvl(sn_raw_store *store, sn_thread *t, const off_gvl *off) 
   uint32_t stack = sn_stack_intern(store, false);
   int64_t native = off->weight < off->blocked ? off->weight : at_least(off->blocked, 0);
   int64_t blocked_ticks = off->blocked > 0 ? off->ticks : 0;
-  book_cpu(store, t, stack, SN_STATE_NATIVE, false, off->weight, off->weight_count);
+  book_cpu(store, t, stack, SN_STATE_NATIVE, off->weight, off->weight_count);
   book_wall(store, t, stack, SN_STATE_NATIVE, native, native > 0 ? off->weight_count : 0);
   book_wall(store, t, stack, idle_state(), off->blocked - native, at_least(blocked_ticks - off->weight_count, 0));
   if (off->waiting) book_gvl_wait(store, t, stack, off->ticks - blocked_ticks);

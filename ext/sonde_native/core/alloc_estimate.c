@@ -21,7 +21,7 @@ double sn_alloc_weight(uint64_t j, uint32_t m) {
 }
 
 double sn_alloc_time_factor(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
-  const double most = 10.0;
+  const double most = 4.0;
   const double ran = (double)ran_ns;
   if (ran <= 0) return 1.0;
   const double rest = ran - hook_ns * (double)objects - (double)stacks_ns;

@@ -38,7 +38,7 @@ uint64_t sn_alloc_next_pick(uint64_t j, uint32_t m, uint64_t *random);
 double sn_alloc_weight(uint64_t j, uint32_t m);
 
 /* The factor of a window of time in which the program ran for `ran_ns`: slower than else, since each of `objects` cost
- * `hook_ns` more and the stacks took `stacks_ns`. Never more than 10. */
+ * `hook_ns` more and the stacks took `stacks_ns`. Never more than 4. */
 double sn_alloc_time_factor(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns);
 
 /* A weight in units, saturating. */

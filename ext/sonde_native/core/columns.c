@@ -11,6 +11,7 @@ const sn_column_name sn_column_names[SN_COLUMN_COUNT] = {
     [SN_ALLOC_SAMPLES] = {"alloc-samples", "count"},
     [SN_ALLOC_SAMPLES_UNSCALED] = {"alloc-samples-unscaled", "count"},
     [SN_ALLOC_SIZE] = {"alloc-size", "bytes"},
+    [SN_GC_DEBT_TIME] = {"gc-debt-time", "nanoseconds"},
     [SN_HEAP_LIVE_SAMPLES] = {"heap-live-samples", "count"},
     [SN_HEAP_LIVE_SIZE] = {"heap-live-size", "bytes"},
 };

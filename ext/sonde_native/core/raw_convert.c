@@ -39,7 +39,7 @@ typedef struct conversion {
   sn_profile *out;
   calibration *threads;    /* one for each summary; owned */
   calibration unnamed_cpu; /* row 0 where thread 0 has no summary */
-  calibration gc, alloc;
+  calibration gc, debt, alloc;
   uint32_t *stacks; /* raw stack id -> stack id in out, or SN_NO_ID; owned */
   uint32_t *frames; /* room for the longest stack; owned */
   uint32_t longest;
@@ -91,6 +91,7 @@ static void count_weights(conversion *c) {
     const sn_row *row = &store->rows[i];
     const uint32_t thread = find_thread(c->input, row->key.thread);
     c->gc.weights = sn_add_saturating_unsigned(c->gc.weights, weight_of(row, SN_GC_TIME));
+    c->debt.weights = sn_add_saturating_unsigned(c->debt.weights, weight_of(row, SN_GC_DEBT_TIME));
     c->alloc.weights = sn_add_saturating_unsigned(c->alloc.weights, weight_of(row, SN_ALLOC_SAMPLES));
     calibration *cpu = thread < c->input->thread_count ? &c->threads[thread] : i == 0 ? &c->unnamed_cpu : NULL;
     if (cpu == NULL) continue;
@@ -128,6 +129,7 @@ static void calibrate(conversion *c) {
     c->threads[i] = calibration_to(input->threads[i].cpu_time);
   }
   c->gc = calibration_to(input->gc_time);
+  c->debt = calibration_to(input->gc_time);
   c->alloc = calibration_to(input->alloc_total > 0 ? input->alloc_total : -1);
   count_weights(c);
   give_to_unnamed(c);
@@ -250,6 +252,7 @@ static sn_status add_rows(conversion *c) {
     calibration *cpu = thread < c->input->thread_count ? &c->threads[thread] : i == 0 ? &c->unnamed_cpu : NULL;
     if (cpu != NULL) values[SN_CPU_TIME] = take_share(cpu, weight_of(row, SN_CPU_TIME));
     values[SN_GC_TIME] = take_share(&c->gc, weight_of(row, SN_GC_TIME));
+    values[SN_GC_DEBT_TIME] = take_share(&c->debt, weight_of(row, SN_GC_DEBT_TIME));
     values[SN_ALLOC_SIZE] = scaled(&c->alloc, weight_of(row, SN_ALLOC_SIZE));
     values[SN_ALLOC_SAMPLES] = take_share(&c->alloc, weight_of(row, SN_ALLOC_SAMPLES));
     status = add_sample(c, row->key, values);

@@ -9,6 +9,7 @@
  * gets its part of the exact total of all threads, and every thread's rows get so much less. The grand total stays
  * exact. Rows whose values are all zero make no sample; negative values count as zero.
  *
+ * GC_DEBT_TIME is calibrated to the same total as GC_TIME.
  * ALLOC_SAMPLES is calibrated to one total too; ALLOC_SIZE is multiplied by the same factor.
  *
  * Contexts: nogvl, gvl. Reads the store, which its serialiser owns; writes only `out`.
