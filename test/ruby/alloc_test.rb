@@ -153,11 +153,13 @@ class AllocTest < Minitest::Test
       total = GC.total_time - before if before
     end
     decoded = PprofDecoder.decode(profile.to_pprof)
-    by = ->(name) { decoded.total("gc-debt-time") { |sample| sample.frames.any? { |frame| frame.name.include?(name) } } }
+    by = lambda do |name|
+      decoded.total("gc-debt-time") { |sample| sample.frames.any? { |frame| frame.name.include?(name) } }
+    end
     assert_operator by["AllocTest#indebted"], :>, by["AllocTest#frugal"]
     return unless total
 
-    assert_in_delta total, decoded.total("gc-debt-time"), 0.1 * total
+    assert_operator decoded.total("gc-debt-time"), :>=, 0.95 * total # and what Sonde itself caused at the start
     assert_equal decoded.total("gc-time"), decoded.total("gc-debt-time")
   end
 

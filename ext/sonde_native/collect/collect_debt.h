@@ -1,5 +1,5 @@
-/* collect_debt: who causes collections. The time of a collection is owed by those who allocated since the one before it,
- * in proportion to their bytes, as far as they were picked (collect_alloc).
+/* collect_debt: who causes collections. The time of a collection is owed by those who allocated since the one before
+ * it, in proportion to their bytes, as far as they were picked (collect_alloc).
  *
  * Contexts: gvl. Makes no object.
  */
@@ -10,11 +10,12 @@
 
 void sn_debt_begin(void);
 
-/* Row `row` of the active slot's store stands for so many bytes more, allocated before the collection after number
- * `collections`. */
+/* Row `row` of the active slot's store stands for so many bytes more; when they were allocated there had been so many
+ * collections. */
 void sn_debt_add(sn_raw_store *store, uint32_t row, double bytes, uint64_t collections);
 
-/* At a flush, before the flip: settles what is owed. gc_time: of the slot; where nobody owes it, "(not sampled)" does. */
+/* At a flush, before the flip: settles what is owed. gc_time: of the slot; where nobody owes it, "(not sampled)"
+ * does. */
 void sn_debt_settle(int64_t gc_time);
 
 #endif
