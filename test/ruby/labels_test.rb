@@ -67,6 +67,12 @@ class LabelsTest < Minitest::Test
     assert_equal [big - (1 << 64), -3], labels.values_at("span id", "other")
   end
 
+  # Readers drop a label with the number 0.
+  def test_zero_is_a_text
+    profile = profile { Sonde.label(shard: 0) { burn(0.1) } }
+    assert_includes profile.samples.map { |sample| sample.labels["shard"] }.uniq, "0"
+  end
+
   def test_however_the_block_ends
     assert_raises(RuntimeError) { Sonde.label(job: "a") { Sonde.label(job: "b") { raise "planned" } } }
     assert_equal(3, catch(:out) { Sonde.label(job: "a") { throw :out, 3 } })

@@ -83,6 +83,42 @@ class Stress
       sleep 0.02
     end
 
+    # A child profiles itself, or just ends; its status must be its own.
+    def forks(random)
+      status = random.rand(1..99)
+      pid = fork do
+        Sonde.profile { compute(random) } if random.rand(2).zero?
+        random.rand(2).zero? ? exit!(status) : Process.kill(:KILL, Process.pid)
+      end
+      _, ended = Process.wait2(pid)
+      raise "a child ended with #{ended}" unless ended.exitstatus == status || ended.termsig == 9
+      sleep 0.1
+    end
+
+    def commands(random)
+      raise "a command failed" unless system("exit 0")
+      sleep(random.rand / 10)
+    end
+
+    # Their handlers (see Stress#run) use Sonde.
+    def signals(random)
+      Process.kill(%i[USR1 USR2].sample(random: random), Process.pid)
+      sleep(random.rand / 10)
+    end
+
+    def labels(random)
+      Sonde.label("stress" => random.rand(50).to_s) do
+        Fiber.new { Sonde.label("fiber" => "yes") { compute(random) } }.resume
+        Sonde.label("inner" => random.rand(9)) { allocate(random) }
+      end
+    end
+
+    def ractors(random)
+      ractor = Ractor.new(random.rand(2000)) { |n| Array.new(n) { |i| "#{i}" * 3 }.sort.size }
+      ractor.respond_to?(:value) ? ractor.value : ractor.take
+      sleep 0.2
+    end
+
     def join(thread)
       thread.join
     rescue IOError
@@ -97,7 +133,9 @@ class Stress
       endless(level + 1) + 1
     end
   end
-  KINDS = Work.singleton_methods(false) - %i[join deep endless]
+  KINDS = Work.singleton_methods(false) - %i[join deep endless ractors]
+  # Ractors are as unstable as the Ruby they are in, and before 3.3 nothing is sampled while they live: only on request.
+  RACTORS = ENV["SONDE_STRESS_RACTORS"] == "1" ? %i[ractors] : [].freeze
 
   def initialize(seconds, seed)
     @seconds = seconds
@@ -109,10 +147,16 @@ class Stress
 
   def run
     @deadline = now + @seconds
-    workers = KINDS.each_with_index.map { |kind, i| start(kind.to_s, i) { |random| work(kind, random) } }
+    @modes = possible_modes
+    @memory = resident
+    trap("USR1") { Sonde.status }
+    trap("USR2") { Sonde.running? && Sonde.flush }
+    workers = (KINDS + RACTORS).each_with_index.map { |kind, i| start(kind.to_s, i) { |random| work(kind, random) } }
     users = [start("start and stop", 100) { |random| start_and_stop(random) },
              start("profile", 101) { |random| profile_blocks(random) },
              start("interrupted", 102) { |random| interrupted(random) }]
+    sleep 1 until now > @deadline - @seconds + 60 || now > @deadline
+    @after_a_minute = resident if now < @deadline
     (workers + users).each(&:join)
     Sonde.stop
     summary
@@ -122,6 +166,19 @@ class Stress
 
   def now
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  # What this Ruby allows; asked of the user's own command.
+  def possible_modes
+    refused = Sonde::Native.features
+    more = { alloc: "allocations (mode alloc)", heap: "living objects (mode heap)" }
+    more = more.reject { |mode, feature| refused[feature] || (mode == :alloc && RACTORS.any? && RUBY_VERSION < "3.3") }
+    [%i[cpu wall], %i[cpu], %i[wall], *more.keys.map { |mode| [mode] }, %i[cpu wall] + more.keys].uniq
+  end
+
+  # MB
+  def resident
+    File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i / 1024
   end
 
   def start(name, number)
@@ -154,8 +211,7 @@ class Stress
   end
 
   def start_and_stop(random)
-    modes = [%i[cpu wall], %i[cpu], %i[wall]].sample(random: random)
-    Sonde.start(modes: modes, rate: [10, 100, 1000].sample(random: random),
+    Sonde.start(modes: @modes.sample(random: random), rate: [10, 100, 1000].sample(random: random),
                 max_frames: [10, 2000].sample(random: random))
     sleep(random.rand / 5)
     if random.rand(3).zero?
@@ -197,6 +253,7 @@ class Stress
   def summary
     problem("no profile was made") if @counts["profiles"].zero?
     puts "stress: #{@seconds} s, seed #{@seed}, #{RUBY_DESCRIPTION}"
+    puts "  memory: #{@memory} MB at the start, #{@after_a_minute || "?"} MB after a minute, #{resident} MB at the end"
     @counts.sort.each { |what, times| puts format("  %-28s %d", what, times) }
     puts @problems.uniq.first(20).map { |text| "  WRONG: #{text}" }
     puts @problems.empty? ? "stress: all right" : "stress: #{@problems.size} problems"

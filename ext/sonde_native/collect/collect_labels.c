@@ -308,10 +308,12 @@ static sn_status add_labels(entry *e, sn_profile *out, uint32_t *set) {
   const uint32_t count = collect_pairs(e, all);
   for (uint32_t i = 0; i < count; i++) {
     const sn_label_pair *pair = &all[i];
+    const char *text = pair->text;
+    if (!text && pair->number == 0) text = "0"; /* readers of pprof drop the number 0 without a word */
     labels[i] = (sn_label){.num = pair->number};
     sn_status status = sn_profile_string(out, pair->key, strlen(pair->key), &labels[i].key);
-    if (status == SN_OK && pair->text) {
-      status = sn_profile_string(out, pair->text, strlen(pair->text), &labels[i].str);
+    if (status == SN_OK && text) {
+      status = sn_profile_string(out, text, strlen(text), &labels[i].str);
       labels[i].num = 0;
     }
     if (status != SN_OK) return status;
