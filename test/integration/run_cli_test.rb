@@ -174,7 +174,7 @@ class RunCliTest < Minitest::Test
     {
       [] => /no command given/,
       %w[--rate 0 ls] => /rate: 0\.0 \(allowed: 1 to 1000/, %w[--rate x ls] => /invalid argument: --rate x/,
-      %w[--modes cpu,gpu ls] => /modes: \[:cpu, :gpu\] \(allowed: one or more of :cpu, :wall\)/,
+      %w[--modes cpu,gpu ls] => /modes: \[:cpu, :gpu\] \(allowed: one or more of :cpu, :wall, :alloc, :heap\)/,
       %w[--duration -1 ls] => /duration: -1\.0 \(allowed: more than 0/, %w[--nope ls] => /invalid option: --nope/
     }.each do |arguments, message|
       out, err, status = sonde("run", *arguments)
