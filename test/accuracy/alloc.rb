@@ -89,6 +89,8 @@ module AllocAccuracy
 
     # Shares among the sites, so that what the loop around them allocates does not matter.
     def add(truth, seen, position, type, profile)
+      return if truth.each_value.any? { |amounts| amounts[position].nil? } # not known
+
       all = truth.sum { |_, amounts| amounts[position] }.to_f
       found = truth.sum { |name, _| seen[name] }.to_f
       truth.each do |name, amounts|

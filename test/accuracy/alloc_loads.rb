@@ -243,7 +243,7 @@ module AllocAccuracy
     # The bytes of a parse are not known beforehand: only the objects are judged.
     def truth
       super.merge(name_of(:parse) => [@parses * @objects, 0])
-           .map { |name, (objects, _)| [name, [objects, objects]] }.to_h
+           .map { |name, (objects, _)| [name, [objects, nil]] }.to_h
     end
 
     def parse

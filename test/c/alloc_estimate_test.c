@@ -45,11 +45,11 @@ static void far_away(void) {
   EXPECT_EQ(sn_alloc_next_pick(1, 2, &seed), 2);
 }
 
-static void factors(void) {
-  EXPECT(sn_alloc_time_factor(300000, 0, 20, 0) == 1.0);
-  EXPECT(sn_alloc_time_factor(300000, 5000, 20, 50000) == 2.0); /* half of the window was our own work */
-  EXPECT(sn_alloc_time_factor(300000, 50000, 20, 0) == 4.0);
-  EXPECT(sn_alloc_time_factor(0, 5, 20, 0) == 1.0);
+static void program_time_and_units(void) {
+  EXPECT(sn_alloc_program_time(300000, 0, 20, 0) == 300000);
+  EXPECT(sn_alloc_program_time(300000, 5000, 20, 50000) == 150000); /* half of the window was our own work */
+  EXPECT(sn_alloc_program_time(300000, 50000, 20, 0) == 30000);
+  EXPECT(sn_alloc_program_time(-5, 5, 20, 0) == 0);
   EXPECT_EQ(sn_alloc_units(2.0), 2 * SN_ALLOC_UNIT);
   EXPECT(sn_alloc_units(1e300) > INT64_C(8000000000000000000));
   EXPECT_EQ(sn_alloc_units(-1), 0);
@@ -78,7 +78,7 @@ int main(void) {
   test("object j is picked with probability m / j", probabilities);
   test("picks stand for all objects, on average", unbiased);
   test("very large numbers do not wrap", far_away);
-  test("a window's factor takes the cost of looking off its length", factors);
+  test("a window's factor takes the cost of looking off its length", program_time_and_units);
   test("worth is the number of equal windows", worth);
   return finish(__FILE__);
 }

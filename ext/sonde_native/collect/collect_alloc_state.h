@@ -27,7 +27,7 @@ typedef struct sn_alloc_pick {
 
 /* What a window had seen when its time was up. */
 typedef struct sn_window_end {
-  int64_t open_ns, ran_ns; /* how long it was open, and how long the program had a CPU in that time */
+  int64_t ran_ns; /* how long the program had a CPU since the window was asked for */
   int64_t stacks_ns;
   uint64_t objects;
 } sn_window_end;
@@ -120,6 +120,8 @@ void sn_alloc_book(void);
 
 /* What the window has seen until now. Contexts: also the worker. */
 sn_window_end sn_alloc_end_now(void);
+/* How long the program would have taken for that without us, in nanoseconds. Contexts: also the worker. */
+double sn_alloc_length(const sn_window_end *end);
 
 /* By count. Contexts: gvl. */
 

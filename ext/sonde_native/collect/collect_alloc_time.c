@@ -9,7 +9,9 @@
 static const double TICK_NS = 5e6; /* by count: mean time between cuts by jobs */
 
 enum {
-  WINDOW_NS = 300000,    /* a window of time lasts so long */
+  WINDOW_NS = 300000,    /* a window of time lasts so long, our own work in it not counted, */
+  LONGEST_NS = 1500000,  /* but never longer than this */
+  SHORT_NS = 20000,      /* what is not worth another sleep */
   ASK_AGAIN_NS = 1000000 /* for the job that closes it */
 };
 
@@ -37,11 +39,11 @@ static bool read_cpu(const sn_thread *t, int64_t *cpu) {
 
 /* On a busy machine a program may have had a CPU for a part of the window only. That is known if one thread was at work
  * at both ends. */
-static void note_running_time(const sn_thread *t) {
+static int64_t running_time(const sn_thread *t, int64_t length) {
   int64_t cpu;
-  if (!t || t != me.opener || !read_cpu(t, &cpu)) return;
+  if (!t || t != me.opener || !read_cpu(t, &cpu)) return length;
   int64_t ran = cpu - me.opener_cpu;
-  if (ran < sn_alloc.end.ran_ns) sn_alloc.end.ran_ns = ran;
+  return ran < length ? ran : length;
 }
 
 static void ask_to_open(void) {
@@ -62,10 +64,22 @@ static void nobody_came(int64_t now) {
   plan(now);
 }
 
+/* A stretch without a safepoint is seen if it begins in the window. So that the chance of that is the same for each,
+ * whatever was allocated before it, windows have one length in the program's own time: our work in them is added. */
+static bool goes_on(int64_t now, const sn_window_end *end) {
+  int64_t left = WINDOW_NS - (int64_t)sn_alloc_length(end);
+  int64_t begun = atomic_load_explicit(&sn_alloc.asked_at, memory_order_relaxed);
+  if (left < SHORT_NS || now - begun >= LONGEST_NS) return false;
+  me.next = now + left;
+  return true;
+}
+
 static void ask_to_close(int64_t now) {
   sn_thread *t = sn_worker_holder();
-  sn_alloc.end = sn_alloc_end_now();
-  note_running_time(t);
+  sn_window_end end = sn_alloc_end_now();
+  end.ran_ns = running_time(t, end.ran_ns);
+  if (goes_on(now, &end)) return;
+  sn_alloc.end = end;
   atomic_store_explicit(&sn_alloc.inside, t ? t->thread : Qfalse, memory_order_relaxed);
   plan(now);
   if (!sn_alloc_move(SN_WINDOW_OPEN, SN_WINDOW_CLOSING)) return; /* a flush was faster */

@@ -182,8 +182,8 @@ void sn_alloc_close(const sn_window_end *end) {
     sn_alloc.factor = 1 / sn_alloc.coin;
   } else {
     double gaps = sn_alloc.asked_gap_ns / SN_ALLOC_GAP_NS;
-    sn_alloc.factor = gaps * sn_alloc_time_factor(end->ran_ns, end->objects, sn_alloc.hook_ns, end->stacks_ns);
-    sn_alloc.open_sum += gaps * (double)end->open_ns;
+    sn_alloc.factor = gaps;
+    sn_alloc.open_sum += gaps * sn_alloc_length(end);
     watch_cost();
   }
   sn_alloc.seen += sn_alloc.factor * (double)sn_alloc_objects();
@@ -200,11 +200,14 @@ void sn_alloc_close(const sn_window_end *end) {
 sn_window_end sn_alloc_end_now(void) {
   int64_t open = sn_clock_monotonic() - atomic_load_explicit(&sn_alloc.asked_at, memory_order_relaxed);
   return (sn_window_end){
-      .open_ns = open,
       .ran_ns = open,
       .stacks_ns = atomic_load_explicit(&sn_alloc.stacks_ns, memory_order_relaxed),
       .objects = sn_alloc_objects(),
   };
+}
+
+double sn_alloc_length(const sn_window_end *end) {
+  return sn_alloc_program_time(end->ran_ns, end->objects, sn_alloc.hook_ns, end->stacks_ns);
 }
 
 /* A flush, or the end of watching, cuts the window off. */

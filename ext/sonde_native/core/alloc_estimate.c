@@ -20,12 +20,10 @@ double sn_alloc_weight(uint64_t j, uint32_t m) {
   return j <= m ? 1.0 : (double)j / (double)m;
 }
 
-double sn_alloc_time_factor(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
-  const double most = 4.0;
-  const double ran = (double)ran_ns;
-  if (ran <= 0) return 1.0;
+double sn_alloc_program_time(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {
+  const double ran = ran_ns > 0 ? (double)ran_ns : 0;
   const double rest = ran - hook_ns * (double)objects - (double)stacks_ns;
-  return rest * most <= ran ? most : ran / rest;
+  return rest > ran / 10 ? rest : ran / 10;
 }
 
 int64_t sn_alloc_units(double value) {

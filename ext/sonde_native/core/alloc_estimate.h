@@ -37,9 +37,9 @@ uint64_t sn_alloc_next_pick(uint64_t j, uint32_t m, uint64_t *random);
 /* How many objects the picked object number j stands for. */
 double sn_alloc_weight(uint64_t j, uint32_t m);
 
-/* The factor of a window of time in which the program ran for `ran_ns`: slower than else, since each of `objects` cost
- * `hook_ns` more and the stacks took `stacks_ns`. Never more than 4. */
-double sn_alloc_time_factor(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns);
+/* What a window in which the program ran for `ran_ns` would have lasted without us: each of `objects` cost `hook_ns`
+ * more, and the stacks took `stacks_ns`. A tenth of ran_ns at least: the costs are estimates. */
+double sn_alloc_program_time(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns);
 
 /* A weight in units, saturating. */
 int64_t sn_alloc_units(double value);
