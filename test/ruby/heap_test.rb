@@ -111,6 +111,13 @@ class HeapTest < Minitest::Test
     assert_operator shares["0"], :>, 0.5
   end
 
+  # Minor collections only: what is followed must not have grown old by being looked at.
+  def test_what_is_dropped_is_not_kept_until_a_major_collection
+    need_heap
+    decoded = PprofDecoder.decode(Sonde.profile(modes: %i[alloc heap]) { for_some_time { 1000.times { churn } } }.to_pprof)
+    assert_operator live(decoded, :churn), :<, decoded.total("alloc-samples") * 0.02
+  end
+
   def test_the_picture_goes_to_the_window_that_asks
     need_heap
     kept = []

@@ -11,6 +11,7 @@
 #include "../vm/vm_object.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc_state.h"
+#include "collect_heap.h"
 #include "collect_debt.h"
 #include "collect_heap.h"
 #include "collect_stack.h"
@@ -26,6 +27,9 @@ void sn_alloc_job(void) {
     return;
   }
   if (sn_alloc_window() == SN_WINDOW_CLOSING) sn_alloc_close(&sn_alloc.end);
+  /* What is to be followed may not wait: a pick is marked until it is booked, and with a few collections meanwhile it
+   * would grow old, and then live on until a major one. */
+  if (sn_heap_is_on() && sn_alloc_window() == SN_WINDOW_IDLE) sn_alloc_book();
   if (sn_alloc.by_count) sn_alloc_count_job();
   if (sn_alloc_window() == SN_WINDOW_ASKED) sn_alloc_open();
   sn_heap_job();

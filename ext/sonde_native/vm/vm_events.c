@@ -119,8 +119,20 @@ static const char *gvl_events_init(void) {
   return rb_internal_thread_add_event_hook(on_gvl_event, wanted, NULL) ? NULL : "the VM refuses GVL events";
 }
 
-static void births_enable(void) {}
-static void births_disable(void) {}
+/* A native thread that begins names itself as the one that runs before it has the GVL, and a trigger reaches it, not
+ * the one that has: until the next switch, up to 100 ms later. While somebody waits for the GVL the VM stops who has it
+ * every 10 ms, here. */
+static void on_switch(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
+  (void)event, (void)data, (void)self, (void)id, (void)klass;
+  run_job(NULL);
+}
+
+static void births_enable(void) {
+  rb_add_event_hook(on_switch, RUBY_INTERNAL_EVENT_SWITCH, Qnil);
+}
+static void births_disable(void) {
+  rb_remove_event_hook(on_switch);
+}
 
 #else
 
