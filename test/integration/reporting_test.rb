@@ -192,10 +192,10 @@ class ReportingTest < Minitest::Test
   def test_a_refusal_is_said_once_with_its_reason
     RecordingServer.open do |server|
       20.times { server.answers << [401, {}, "no such tenant"] }
-      out = run_ruby("Sonde.start(interval: 0.1); 5.times { job_1 }", { "SONDE_EXPORT" => "otlp=#{server.url}" })
+      out = run_ruby("Sonde.start(interval: 0.1); 10.times { job_1 }", { "SONDE_EXPORT" => "otlp=#{server.url}" })
       assert_equal 1, out.scan("sonde:").size, out
       assert_match(/refused: #{server.url} answered 401: no such tenant/, out)
-      assert_operator server.requests.size, :>=, 3
+      assert_operator server.requests.size, :>=, 2
     end
   end
 

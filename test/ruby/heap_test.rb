@@ -114,7 +114,8 @@ class HeapTest < Minitest::Test
   # Minor collections only: what is followed must not have grown old by being looked at.
   def test_what_is_dropped_is_not_kept_until_a_major_collection
     need_heap
-    decoded = PprofDecoder.decode(Sonde.profile(modes: %i[alloc heap]) { for_some_time { 1000.times { churn } } }.to_pprof)
+    profile = Sonde.profile(modes: %i[alloc heap]) { for_some_time { 1000.times { churn } } }
+    decoded = PprofDecoder.decode(profile.to_pprof)
     assert_operator live(decoded, :churn), :<, decoded.total("alloc-samples") * 0.02
   end
 
