@@ -12,6 +12,7 @@ require_relative "sonde/atomic_file"
 require_relative "sonde/profile"
 require_relative "sonde/empty_profile"
 require_relative "sonde/labels"
+require_relative "sonde/loading"
 require_relative "sonde/requests"
 require_relative "sonde/report/settings"
 
@@ -25,7 +26,8 @@ require_relative "sonde/report/settings"
 #   profile.top.each { |entry| puts entry.name }
 #
 # Every method may be called from any thread, and all but {profile} from a signal handler. (Saving a profile may not:
-# zlib refuses to work there. Give it to another thread, through a Queue.) None of them disturbs the program: the only
+# zlib refuses to work there. Give it to another thread, through a Queue. And exporters that were not used before cannot
+# be loaded there: {start} then says so and answers false.) None of them disturbs the program: the only
 # exception they raise of their own is ArgumentError, for a wrong option. Where profiling is not possible ({supported?})
 # they do nothing, and say so once.
 #
@@ -55,7 +57,9 @@ module Sonde
   @warned = false
   @reporter = nil
   @at_exit = false
+  @starting = [:start]
   Fork.on(:child) do
+    @starting = [:start] # a thread of the parent's may have had it
     Requests.take
     Sessions.after_fork
     @reporter&.after_fork
@@ -76,14 +80,10 @@ module Sonde
       configuration = Configuration.new(**settings.others)
       reporter = reporter_for(settings)
       return refuse(unsupported_reason) unless supported?
-      return false if running?
 
-      Requests.take # what was counted before is not in the profile
-      begin
-        reporter ? start_reporter(reporter, configuration) : start_session(configuration)
-      rescue Error => e
-        refuse("Sonde cannot profile now: #{e.message}")
-      end
+      start_alone { reporter ? start_reporter(reporter, configuration) : start_session(configuration) }
+    rescue Error => e
+      refuse("Sonde cannot profile now: #{e.message}")
     end
 
     # Ends what {start} began.
@@ -198,6 +198,22 @@ module Sonde
 
       Reporter.new(settings.exporters, interval: settings.interval, exit_timeout: settings.exit_timeout,
                                        gathering: settings.gathering, endpoints: -> { Requests.take })
+    end
+
+    # As in Session: who finds no token gives up, since somebody else is just starting. Of two with exporters both would
+    # begin otherwise, each with a session of its own.
+    def start_alone
+      Session.uninterrupted do
+        begin
+          token = @starting.pop
+          next false if token.nil? || running?
+
+          Requests.take # what was counted before is not in the profile
+          yield
+        ensure
+          @starting.push(token) if token
+        end
+      end
     end
 
     def start_session(configuration)

@@ -4,6 +4,14 @@ module Sonde
   # Writes files of which nobody ever sees half.
   module AtomicFile
     class << self
+      # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
+      #
+      # @raise [Errno::EFBIG]
+      def check_limit(path, bytes)
+        limit, = ::Process.getrlimit(:FSIZE)
+        raise Errno::EFBIG, path if bytes.bytesize > limit
+      end
+
       def write(path, bytes)
         path = target(path)
         return write_into(path, bytes) if special?(path)
@@ -43,12 +51,6 @@ module Sonde
       # /dev/null, a pipe: there is nothing to rename.
       def special?(path)
         File.exist?(path) && !File.file?(path) && !File.directory?(path)
-      end
-
-      # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
-      def check_limit(path, bytes)
-        limit, = Process.getrlimit(:FSIZE)
-        raise Errno::EFBIG, path if bytes.bytesize > limit
       end
 
       def write_into(path, bytes)

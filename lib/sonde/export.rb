@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "loading"
 require_relative "report/failure"
 
 module Sonde
@@ -46,8 +47,14 @@ module Sonde
           raise ArgumentError, "wrong option export: #{kind.inspect} (allowed: #{KINDS.keys.join(", ")}, each alone " \
                                "or with a URL, as in otlp=http://collector:4318)"
         end
-        require_relative "export/#{kind}"
+        load(kind, constant) unless const_defined?(constant, false)
         const_get(constant).new(environment, target)
+      end
+
+      def load(kind, constant)
+        Loading.once("the exporter #{kind}") do
+          require_relative "export/#{kind}" unless const_defined?(constant, false)
+        end
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "loading"
+
 module Sonde
   # A finished profile: what was measured between {#start} and {#finish}. It does not change any more.
   class Profile
@@ -71,17 +73,11 @@ module Sonde
     end
     private_class_method :gunzip, :gunzip_stream
 
-    LOADING = Mutex.new
-    private_constant :LOADING
-
-    # Not loaded with Sonde, so that nobody has it who saves nothing. One at a time: Ruby warns (with -w) when threads
-    # wait for each other in `require`.
+    # Not loaded with Sonde, so that nobody has it who saves nothing.
     #
     # @api private
     def self.load_zlib
-      LOADING.synchronize { require "zlib" } unless defined?(Zlib::GzipWriter)
-    rescue ThreadError
-      raise Error, "zlib is needed and cannot be loaded in a signal handler; require it before"
+      Loading.once("zlib") { require "zlib" } unless defined?(Zlib::GzipWriter)
     end
 
     # @api private

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../sonde"
+require_relative "report/voice"
 
 module Sonde
   # Rack middleware: the samples of each request have the label "trace endpoint", such as "GET /orders/:id", and
@@ -18,6 +19,8 @@ module Sonde
     ENDPOINT = "sonde.endpoint"
     IDENTIFIER = %r{\A(?:\d+|\h{8}-\h{4}-\h{4}-\h{4}-\h{12}|\h{16,}|(?=.*\d)[\w.~=-]{20,}|.{40,})\z}.freeze
     SEGMENTS = 6 # of a path without a route; what follows is "..."
+    SAID = Report::Voice.new
+    private_constant :SAID
 
     def initialize(app)
       @app = app
@@ -44,15 +47,20 @@ module Sonde
 
     private
 
-    # The request goes on, whatever is odd about it.
     def finish(entered, env)
-      endpoint = Labels.text(route(env) || guess(env))
+      endpoint = Labels.text(endpoint(env))
       Labels.amend(entered, LABEL, endpoint)
       Requests.count(endpoint)
-    rescue StandardError
-      nil # a framework that says something unexpected: the guess stays, and the request is not counted
     ensure
       Labels.leave(entered)
+    end
+
+    # The request goes on, whatever a framework says: then it is counted where it was guessed to belong.
+    def endpoint(env)
+      route(env) || guess(env)
+    rescue StandardError => e
+      SAID.once(:route, "a request's route is not understood (#{e.class}: #{e.message}); its path is shown instead")
+      guess(env)
     end
 
     def guess(env)

@@ -29,7 +29,7 @@ module Sonde
     # gathering: a Report::Gathering, where forked children are to hand their profiles over.
     def initialize(exporters, interval: INTERVAL, exit_timeout: EXIT_TIMEOUT, session: Session.new,
                    voice: Report::Voice.new, endpoints: -> { {} }, gathering: nil)
-      require "zlib" # now, so that no child has to do it
+      Profile.load_zlib # now, so that no child has to do it
       @interval = interval
       @exit_timeout = exit_timeout
       @session = session

@@ -189,13 +189,28 @@ class ReportingTest < Minitest::Test
     end
   end
 
+  def test_of_many_threads_that_start_one_begins
+    out = run_ruby(<<~'RUBY')
+      started = Array.new(8) { Thread.new { Sonde.start } }.map(&:value).count(true)
+      p [started, ObjectSpace.each_object(Sonde::Reporter).count(&:running?)]
+      Sonde.stop
+      p ObjectSpace.each_object(Sonde::Reporter).count(&:running?)
+    RUBY
+    assert_equal "[1, 1]\n0\n", out # and no warning of Ruby's that files load each other
+  end
+
+  def test_a_start_in_a_signal_handler_says_what_is_not_loaded
+    out = run_ruby("trap('USR1') { p Sonde.start }; Process.kill('USR1', Process.pid); sleep 0.1; p Sonde.start")
+    assert_match(/\Afalse\ntrue\n\z/, out.sub(/^Sonde cannot profile now: the exporter file cannot be loaded .*\n/, ""))
+  end
+
   def test_a_refusal_is_said_once_with_its_reason
     RecordingServer.open do |server|
       20.times { server.answers << [401, {}, "no such tenant"] }
       out = run_ruby("Sonde.start(interval: 0.1); 10.times { job_1 }", { "SONDE_EXPORT" => "otlp=#{server.url}" })
       assert_equal 1, out.scan("sonde:").size, out
       assert_match(/refused: #{server.url} answered 401: no such tenant/, out)
-      assert_operator server.requests.size, :>=, 2
+      assert_operator server.requests.size, :>=, 3
     end
   end
 

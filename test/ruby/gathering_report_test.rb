@@ -73,7 +73,7 @@ class GatheringReportTest < Minitest::Test
           nil
         end
         begin
-          gathering.put(Sonde::Report::Gathering::Part.new("1-1.profile", ""))
+          gathering.put(Sonde::Report::FilePart.new("1-1.profile", ""))
         rescue Failure => e
           writer.write(e.message)
         end

@@ -4,6 +4,7 @@ require "fileutils"
 require_relative "../atomic_file"
 require_relative "../clock"
 require_relative "../report/failure"
+require_relative "../report/file_part"
 
 module Sonde
   module Export
@@ -22,12 +23,6 @@ module Sonde
       DEFAULT_DIRECTORY = "sonde-profiles"
       KEEP = 1000
       KEEP_SECONDS = 7 * 86_400
-
-      Part = Struct.new(:name, :bytes) do
-        def bytesize
-          bytes.bytesize
-        end
-      end
 
       attr_reader :target
 
@@ -56,7 +51,7 @@ module Sonde
 
       def encode(flushed)
         stamp = flushed.finish.getutc.strftime("%Y%m%dT%H%M%S.%LZ")
-        [Part.new("sonde-#{@service}-#{stamp}-#{::Process.pid}-#{flushed.number}.pb.gz", flushed.pprof)]
+        [Report::FilePart.new("sonde-#{@service}-#{stamp}-#{::Process.pid}-#{flushed.number}.pb.gz", flushed.pprof)]
       end
 
       def deliver(part)

@@ -4,6 +4,7 @@ require "json"
 require "tmpdir"
 require_relative "../atomic_file"
 require_relative "failure"
+require_relative "file_part"
 require_relative "flushed"
 
 module Sonde
@@ -17,12 +18,6 @@ module Sonde
       LABEL = "worker"
       FILE = /\A(\d+)-\d+\.profile\z/.freeze
       MOST = 1000 # files that wait; with more of them nobody is gathering any more
-
-      Part = Struct.new(:name, :bytes) do
-        def bytesize
-          bytes.bytesize
-        end
-      end
 
       # What a child delivers to, like an exporter.
       class HandOver
@@ -48,7 +43,7 @@ module Sonde
 
         def encode(flushed)
           beside = JSON.generate("endpoints" => flushed.endpoints)
-          [Part.new("#{::Process.pid}-#{flushed.number}.profile", "#{beside}\n".b + flushed.pprof)]
+          [FilePart.new("#{::Process.pid}-#{flushed.number}.profile", "#{beside}\n".b + flushed.pprof)]
         end
 
         def deliver(part)

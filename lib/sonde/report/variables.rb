@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../configuration"
 require_relative "environment"
 
 module Sonde
@@ -48,7 +49,8 @@ module Sonde
 
       DEFAULT_EXPORT = "file"
       # Options of Sonde.start that are read here only; those of reporting it reads itself (Settings).
-      RANGES = { rate: 1..1000, max_frames: 10..16_000, memory_limit: 1_048_576..1_073_741_824 }.freeze
+      RANGES = { rate: Configuration::RATES, max_frames: Configuration::FRAMES,
+                 memory_limit: Configuration::MEMORY }.freeze
 
       class << self
         # Of a start from the environment alone.

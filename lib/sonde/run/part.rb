@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../atomic_file"
 require_relative "../clock"
 
 module Sonde
@@ -62,11 +63,8 @@ module Sonde
         File.rename("#{path}.part", path)
       end
 
-      # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
       def create(path, bytes)
-        limit, = ::Process.getrlimit(:FSIZE)
-        raise Errno::EFBIG, path if bytes.bytesize > limit
-
+        AtomicFile.check_limit(path, bytes)
         mode = File::WRONLY | File::CREAT | File::TRUNC | File::BINARY
         File.open(path, mode, 0o600) { |file| file.write(bytes) }
       end

@@ -13,7 +13,6 @@ module Sonde
     # A span is the current one of its fiber from its start to its finish. One that is finished elsewhere, or in a wrong
     # order, costs labels, nothing else.
     module Datadog
-      PROBLEMS = [StandardError].freeze
       # Types of root spans that stand for a request or a job.
       ENDPOINTS = %w[web http proxy worker].freeze
 
@@ -36,8 +35,8 @@ module Sonde
           return if span.instance_variable_defined?(:@sonde_entered)
 
           span.instance_variable_set(:@sonde_entered, Spans.enter(format("%032x", span.trace_id), span.id))
-        rescue *PROBLEMS
-          nil # the program's trace matters more than its label
+        rescue StandardError => e
+          Spans.failed(e)
         end
 
         def finished(span)
@@ -46,8 +45,8 @@ module Sonde
           entered = span.instance_variable_get(:@sonde_entered)
           span.instance_variable_set(:@sonde_entered, nil)
           Spans.leave(entered, endpoint(span))
-        rescue *PROBLEMS
-          nil
+        rescue StandardError => e
+          Spans.failed(e)
         end
 
         private

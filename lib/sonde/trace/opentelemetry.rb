@@ -14,7 +14,6 @@ module Sonde
     # never detached, costs labels, nothing else.
     module OpenTelemetry
       STACK = :__sonde_otel
-      PROBLEMS = [StandardError].freeze
 
       # Prepended to OpenTelemetry::Context's own methods.
       module Context
@@ -37,15 +36,16 @@ module Sonde
           stack = (Thread.current[STACK] ||= [])
           entered = ids.valid? && Spans.enter(ids.hex_trace_id, ids.span_id.unpack1("Q>"))
           stack.push(entered ? [entered, span] : nil)
-        rescue *PROBLEMS
-          stack&.push(nil) # the program's trace matters more than its label
+        rescue StandardError => e
+          stack&.push(nil)
+          Spans.failed(e)
         end
 
         def detached
           entered, span = Thread.current[STACK]&.pop
           Spans.leave(entered, endpoint(span)) if entered
-        rescue *PROBLEMS
-          nil
+        rescue StandardError => e
+          Spans.failed(e)
         end
 
         private

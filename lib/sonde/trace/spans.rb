@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../sonde"
+require_relative "../report/voice"
 
 module Sonde
   # Trace and span ids as labels, by the same mechanism as the program's own.
@@ -11,6 +12,8 @@ module Sonde
       TRACE = "trace id"
       SPAN = "span id"
       ROOT = "local root span id"
+      SAID = Report::Voice.new
+      private_constant :SAID
 
       class << self
         # trace_id: 32 hexadecimal digits; span_id: a number. Answers what {leave} wants; nil where there is nothing.
@@ -20,6 +23,11 @@ module Sonde
           here = Labels.here
           root = here[TRACE] == trace_id ? here[ROOT] || span_id : span_id
           Labels.enter([TRACE, trace_id, SPAN, span_id, ROOT, root])
+        end
+
+        # The program's trace matters more than its labels; that some are missing is said once.
+        def failed(error)
+          SAID.once(error.class, "a span has no labels: #{error.class}: #{error.message}")
         end
 
         # endpoint: what is known by now of the request that the span stands for.
