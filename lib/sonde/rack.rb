@@ -59,7 +59,7 @@ module Sonde
     def endpoint(env)
       route(env) || guess(env)
     rescue StandardError => e
-      SAID.once(:route, "a request's route is not understood (#{e.class}: #{e.message}); its path is shown instead")
+      SAID.once(:route, "a request's route is not understood (#{e.class}); its path is shown instead")
       guess(env)
     end
 
