@@ -11,28 +11,13 @@ require_relative "support/alloc_loads"
 SECONDS = Measure.full_or_short(0.5, 0.1)
 PAIRS = Measure.full_or_short(40, 3)
 
-# Units of work for each CPU second of the whole process, Sonde's own thread included.
-def speed(load)
-  cpu = Measure.process_cpu
-  done = load.run(SECONDS)
-  done / (Measure.process_cpu - cpu)
-end
-
-# [speed, objects seen in windows, windows]
+# [speed, what the status says of allocations]
 def speed_with_sonde(load)
   Sonde.start(modes: %i[alloc])
-  result = speed(load)
+  result = Measure.speed(load, SECONDS)
   seen = Sonde.status[:allocations]
   Sonde.stop
   [result, seen]
-end
-
-# Without first in one pair, with first in the next: what drifts is then in both.
-def pair(load, number)
-  return [speed(load), *speed_with_sonde(load)] if number.even?
-
-  with, seen = speed_with_sonde(load)
-  [speed(load), with, seen]
 end
 
 Measure.heading("Allocations: work per CPU second, with / without (#{PAIRS} pairs of #{SECONDS} s; 95 % interval)")
@@ -41,7 +26,7 @@ chosen = AllocLoads::ALL.select { |name, _| ARGV.empty? || ARGV.include?(name) }
 chosen.each do |name, klass|
   load = klass.new
   load.run(SECONDS)
-  pairs = Array.new(PAIRS) { |number| pair(load, number) }
+  pairs = Array.new(PAIRS) { |number| Measure.pair(number, load, SECONDS) { speed_with_sonde(load) } }
   ratios = pairs.map { |without, with, _| with / without }
   seen = pairs.map(&:last)
   windows = seen.sum { |status| status[:alloc_windows] }

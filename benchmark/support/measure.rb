@@ -44,6 +44,22 @@ module Measure
     z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
   end
 
+  # Units of work for each CPU second of the whole process, Sonde's own thread included.
+  def speed(load, seconds)
+    cpu = process_cpu
+    done = load.run(seconds)
+    done / (process_cpu - cpu)
+  end
+
+  # [speed without, speed with, what else the block answers]. The block runs the load with Sonde and answers the latter
+  # two. Without first in one pair, with first in the next: what drifts is then in both.
+  def pair(number, load, seconds)
+    return [speed(load, seconds), *yield] if number.even?
+
+    with, seen = yield
+    [speed(load, seconds), with, seen]
+  end
+
   def heading(text)
     puts
     puts text

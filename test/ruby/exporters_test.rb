@@ -7,6 +7,7 @@ require "support/pprof_builder"
 require "support/pprof_decoder"
 require "support/recording_server"
 require "sonde/export"
+require "sonde/export/container"
 
 # What each backend is sent: everything goes through a recording server.
 class ExportersTest < Minitest::Test

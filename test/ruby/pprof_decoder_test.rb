@@ -3,11 +3,14 @@
 require "minitest/autorun"
 require "open3"
 require "tmpdir"
+require_relative "../support/pprof_builder"
 require_relative "../support/pprof_decoder"
 require_relative "../support/official_pprof"
 
 # The reader that the other tests trust.
 class PprofDecoderTest < Minitest::Test
+  include PprofBuilder::Wire
+
   # The worked example of a small CPU profile: encoded by protoc from a text form.
   EXAMPLE = <<~HEX
     0a04 0801 1002 0a04 0803 1004 1218 0a02 0102 1205 0380 87a7 0e1a 0408 0510 061a
@@ -22,23 +25,6 @@ class PprofDecoderTest < Minitest::Test
 
   def example
     [EXAMPLE.delete(" \n")].pack("H*")
-  end
-
-  def varint(number)
-    number &= (1 << 64) - 1
-    bytes = []
-    while number > 127
-      bytes << (number & 127 | 128)
-      number >>= 7
-    end
-    (bytes << number).pack("C*")
-  end
-
-  # field(1, 5) is a number, field(1, "bytes") a string or message.
-  def field(number, value)
-    return varint(number << 3) + varint(value) if value.is_a?(Integer)
-
-    varint(number << 3 | 2) + varint(value.bytesize) + value.b
   end
 
   PARTS = {

@@ -6,6 +6,27 @@
 #   builder.sample([["leaf", "/a.rb", 3], ["root", "/a.rb", 9]], [20], { "thread id" => "1", "span id" => 77 })
 #   builder.bytes
 class PprofBuilder
+  # The wire format of protocol buffers.
+  module Wire
+    def varint(number)
+      number &= (1 << 64) - 1
+      bytes = []
+      while number > 127
+        bytes << (number & 127 | 128)
+        number >>= 7
+      end
+      (bytes << number).pack("C*")
+    end
+
+    # field(1, 5) is a number, field(1, "bytes") a string or message.
+    def field(number, value)
+      return varint(number << 3) + varint(value) if value.is_a?(Integer)
+
+      varint(number << 3 | 2) + varint(value.bytesize) + value.b
+    end
+  end
+  include Wire
+
   # types: [[type, unit], ...]
   def initialize(types, time: 1_700_000_000_000_000_000, duration: 60_000_000_000, period: 10_000_000)
     @types = types
@@ -21,8 +42,8 @@ class PprofBuilder
     ids = frames.map { |name, file, line| location(name, file, line) }
     parts = [packed(1, ids), packed(2, values)]
     labels.each do |key, value|
-      parts << field(3, value.is_a?(Integer) ? number(1, text(key)) + number(3, value)
-                                             : number(1, text(key)) + number(2, text(value)))
+      parts << field(3, value.is_a?(Integer) ? field(1, text(key)) + field(3, value)
+                                             : field(1, text(key)) + field(2, text(value)))
     end
     @samples << field(2, parts.join)
     self
@@ -32,15 +53,15 @@ class PprofBuilder
     types = @types.map { |type, unit| field(1, value_type(type, unit)) }
     period = field(11, value_type(*@types.first))
     functions = @functions.map do |(name, file), id|
-      field(5, number(1, id) + number(2, text(name)) + number(4, text(file)))
+      field(5, field(1, id) + field(2, text(name)) + field(4, text(file)))
     end
     locations = @locations.map do |(function, line), id|
-      field(4, number(1, id) + field(4, number(1, function) + number(2, line)))
+      field(4, field(1, id) + field(4, field(1, function) + field(2, line)))
     end
     strings = @strings.keys.map { |string| field(6, string.b) }
     time, duration, length = @header
     (types + @samples + locations + functions + strings +
-      [number(9, time), number(10, duration), period, number(12, length)]).join
+      [field(9, time), field(10, duration), period, field(12, length)]).join
   end
 
   private
@@ -55,25 +76,7 @@ class PprofBuilder
   end
 
   def value_type(type, unit)
-    number(1, text(type)) + number(2, text(unit))
-  end
-
-  def varint(number)
-    number &= (1 << 64) - 1
-    bytes = []
-    while number > 127
-      bytes << (number & 127 | 128)
-      number >>= 7
-    end
-    (bytes << number).pack("C*")
-  end
-
-  def number(field, value)
-    varint(field << 3) + varint(value)
-  end
-
-  def field(number, bytes)
-    varint(number << 3 | 2) + varint(bytes.bytesize) + bytes
+    field(1, text(type)) + field(2, text(unit))
   end
 
   def packed(number, values)

@@ -28,8 +28,8 @@ class Suite
   end
 
   def run
-    # A shell that starts us in the background has us ignore this one, and so would all that we start.
-    trap("INT", "DEFAULT")
+    # A shell that starts us in the background has us ignore these, and so would all that we start.
+    %w[INT QUIT].each { |signal| trap(signal, "DEFAULT") }
     puts "#{RUBY_DESCRIPTION}, #{Etc.nprocessors} processors"
     Dir.mktmpdir("sonde-test") do |dir|
       @dir = dir

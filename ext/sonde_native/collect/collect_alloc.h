@@ -2,13 +2,17 @@
  *
  * The VM's hook is on in a window only. Windows open and close at safepoints, so a stretch between two safepoints (a
  * long call of a C function, say) is seen whole or not at all; which ones are seen depends on where they begin:
- *  - by time (no compiled code): from an instant drawn by the worker until a moment later. The hook stays on until the
- *    job that closes the window runs, and counts then only the thread that was at work at its end.
+ *  - by time (no compiled code): from an instant drawn by the worker until the program, our own work left out, went
+ *    on for a while. The hook stays on until the job that closes the window runs, and counts then only the thread
+ *    that was at work at its end.
  *  - by count (compiled code, which runs slower for a while after each interrupt, so that time is no measure): the
  *    program is cut at collections and at jobs; each piece is drawn by a coin, and then counted whole.
- * Picked objects wait until the next window opens (or a flush): then they have the size that is theirs. They are marked
- * until then; there are at most SN_ALLOC_PICKS. core/alloc_estimate.h has the arithmetic,
- * docs/internals/allocation.md the reasons and what was measured.
+ *
+ * Picked objects wait until the next window opens (or a flush): then they have the size that is theirs. Those that are
+ * to be followed (collect_heap) only wait until their own window is closed. They are marked until then; there are at
+ * most SN_ALLOC_PICKS.
+ *
+ * core/alloc_estimate.h has the arithmetic, docs/internals/allocation.md the reasons and what was measured.
  *
  * Contexts: gvl, unless said otherwise.
  */

@@ -1,5 +1,6 @@
 /* collect_alloc_window: one window, from being asked for to being booked. sn_alloc_born runs inside the VM's
- * allocation, the rest at safepoints, all with the GVL. No lock. */
+ * allocation, the rest at safepoints, all with the GVL; only sn_alloc_end_now and sn_alloc_length are called by the
+ * worker too, without it. No lock. */
 #include <string.h>
 
 #include "../core/wide_math.h"

@@ -355,6 +355,7 @@ const char *sn_engine_init(const char *own_directory, size_t own_directory_lengt
   e->stack = malloc(sizeof *e->stack);
   if (!e->stack || !sn_threads_init() || sn_recorder_init(&e->recorder, 0) != SN_OK) return "no memory";
   static const sn_vm_callbacks callbacks = {.job = job,
+                                            .paused = sn_sample_job,
                                             .resumed = sn_sample_resumed,
                                             .suspended = sn_sample_suspended,
                                             .ready = sn_sample_ready,

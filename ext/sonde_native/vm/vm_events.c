@@ -124,13 +124,13 @@ static const char *gvl_events_init(void) {
  * every 10 ms, here. */
 static void on_switch(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass) {
   (void)event, (void)data, (void)self, (void)id, (void)klass;
-  run_job(NULL);
+  if (!must_wait()) callbacks.paused();
 }
 
-static void births_enable(void) {
+static void thread_hooks_enable(void) {
   rb_add_event_hook(on_switch, RUBY_INTERNAL_EVENT_SWITCH, Qnil);
 }
-static void births_disable(void) {
+static void thread_hooks_disable(void) {
   rb_remove_event_hook(on_switch);
 }
 
@@ -145,10 +145,10 @@ static const char *gvl_events_init(void) {
   return NULL;
 }
 
-static void births_enable(void) {
+static void thread_hooks_enable(void) {
   rb_add_event_hook(on_thread_event, RUBY_EVENT_THREAD_BEGIN | RUBY_EVENT_THREAD_END, Qnil);
 }
-static void births_disable(void) {
+static void thread_hooks_disable(void) {
   rb_remove_event_hook(on_thread_event);
 }
 
@@ -204,7 +204,7 @@ static bool enabled; /* a hook added twice fires twice */
 
 void sn_vm_events_enable(void) {
   if (enabled) return;
-  births_enable();
+  thread_hooks_enable();
   gc_hooks_enable();
   enabled = true;
 }
@@ -212,7 +212,7 @@ void sn_vm_events_enable(void) {
 void sn_vm_events_disable(void) {
   if (!enabled) return;
   enabled = false;
-  births_disable();
+  thread_hooks_disable();
   gc_hooks_disable();
 }
 

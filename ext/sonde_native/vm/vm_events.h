@@ -1,7 +1,8 @@
 /* vm_events: how the VM calls us: jobs at safepoints, GVL events, GC hooks. Says when; what to do is the collectors'.
  *
- * Hooks are installed once and stay for the life of the process (adding or removing GVL hooks in a forked child can
- * deadlock, and the VM clears nothing at exit): the callbacks gate themselves by a flag of their own.
+ * GVL hooks are installed once and stay for the life of the process (adding or removing them in a forked child can
+ * deadlock, and the VM clears nothing at exit): the callbacks gate themselves by a flag of their own. The others come
+ * and go with sn_vm_events_enable and sn_vm_events_disable.
  */
 #ifndef SONDE_VM_EVENTS_H
 #define SONDE_VM_EVENTS_H
@@ -11,8 +12,11 @@
 #include "../core/base.h"
 
 typedef struct sn_vm_callbacks {
-  /* At a safepoint, with the GVL of some Ractor (check sn_vm_thread_in_main_ractor). No Ruby object may be made. */
+  /* At a safepoint, with the GVL of some Ractor (check sn_vm_thread_in_main_ractor). An exception must not get out. */
   void (*job)(void);
+  /* The same, where other threads wait for the GVL, about every 10 ms (where SN_VM_HAS_GVL_EVENTS). Inside a hook of
+   * the VM's: no Ruby object may be made, no hook added or removed. */
+  void (*paused)(void);
   /* GVL events (where SN_VM_HAS_GVL_EVENTS). No Ruby allocation, no exception, no release of the GVL.
    * resumed and suspended: on the thread itself, GVL held. ready: maybe on another thread: plain stores only.
    * exited: on the thread itself, GVL already handed on. Without GVL events it comes while the thread still has the
@@ -37,7 +41,7 @@ bool sn_vm_events_has_gvl_events(void);
 /* Whether pauses can be told by hooks at no cost to allocation. */
 bool sn_vm_events_has_gc_hooks(void);
 
-/* GC hooks and thread births, while a profile runs. With the GVL. May raise. */
+/* GC hooks, thread births and pauses, while a profile runs. With the GVL. May raise. */
 void sn_vm_events_enable(void);
 void sn_vm_events_disable(void);
 

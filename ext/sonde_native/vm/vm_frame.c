@@ -77,6 +77,7 @@ static bool is_entry(uint64_t flags) {
  * class, and keeps what the entry was in a new one. Answers that one, or the frame itself. What the words hold is only
  * guessed from the table: they are read through the kernel, and must agree with each other. Makes no object. */
 static VALUE without_refinement(VALUE frame) {
+  if (SN_VM_NEWER_THAN_KNOWN) return frame;
   if (RB_TYPE_P(rb_profile_frame_label(frame), T_STRING)) return frame; /* most frames: nothing is missing */
   uint64_t entry[5], definition[2], original[5];
   if (!sn_vm_read(frame, entry, sizeof entry) || !is_entry(entry[0])) return frame;

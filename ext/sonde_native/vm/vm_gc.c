@@ -16,20 +16,38 @@ static VALUE symbol(const char *name) {
   return ID2SYM(rb_intern(name)); /* of names interned by C: never collected */
 }
 
+static VALUE count_compactions(VALUE unused) {
+  (void)unused;
+  return SIZET2NUM(rb_gc_stat(key_compactions));
+}
+
+/* A collector that is not the VM's own may not know the word. */
+static void find_compactions(void) {
+  int raised = 0;
+  key_compactions = symbol("compact_count");
+  VALUE count = rb_protect(count_compactions, Qnil, &raised);
+  if (raised) {
+    rb_set_errinfo(Qnil);
+    key_compactions = 0;
+  } else {
+    compactions = NUM2SIZET(count);
+  }
+}
+
 void sn_vm_gc_init(void) {
   if (key_cause) return;
   for (size_t i = 0; i < SN_ARRAY_LENGTH(causes); i++) symbols[i] = symbol(causes[i]);
   key_major = symbol("major_by");
-  key_compactions = symbol("compact_count");
   key_time = symbol("time");
   key_cause = symbol("gc_by");
   rb_gc_latest_gc_info(key_cause); /* the first call makes the VM's own symbols */
   rb_gc_latest_gc_info(key_major);
-  compactions = rb_gc_stat(key_compactions);
+  find_compactions();
   sn_vm_gc_clock();
 }
 
 static bool is_compaction(void) {
+  if (!key_compactions) return false;
   size_t count = rb_gc_count();
   if (count == collections) return compacting;
   size_t now = rb_gc_stat(key_compactions);
