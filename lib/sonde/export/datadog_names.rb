@@ -4,7 +4,8 @@ module Sonde
   module Export
     # Datadog: names, units and limits.
     module DatadogNames
-      # Those that Datadog knows; what else Sonde measures (wall-samples, gvl-wait-time, gc-time) is left out.
+      # Those that Datadog knows; what else Sonde measures (wall-samples, gvl-wait-time, gc-time, alloc-size,
+      # gc-debt-time) is left out.
       TYPES = [
         %w[cpu-time cpu-time nanoseconds],
         %w[cpu-samples cpu-samples count],
