@@ -94,7 +94,8 @@ class ChildrenTest < Minitest::Test
     times.delete(main)
     times.each_value { |seconds| assert_operator seconds, :>=, 0.01 }
     assert_operator times.values.sum, :<=, Float(of_children)
-    assert_operator cpu("second"), :>, 0.8 # one or two samples in each, and the cost of the fork is in some
+    # Of 1.0: a child has a sample or two, and what comes after the last has no stack.
+    assert_operator cpu("second"), :>, 0.5
   end
 
   def test_forks_of_threads_of_forks_and_of_popen

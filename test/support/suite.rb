@@ -2,7 +2,7 @@
 
 # What bin/test runs once the extension is compiled: each test file in a process of its own (a crash or a hang is then
 # one failure, not the end), the C tests, and the other Rubies. Prints at the end what was skipped and why, what failed
-# (and what failed only once: unsteady), and the sums.
+# (and what did not fail each time: unsteady), and the sums.
 require "etc"
 require "json"
 require "rbconfig"
@@ -16,6 +16,9 @@ class Suite
   MATRIX = %w[3.3 3.4 2.7].freeze
   # A Ruby of the matrix that cannot be had is a skip; for these it is a failure in CI.
   MUST_RUN = %w[3.3].freeze
+  # A test that failed is run again so often at most, after so many seconds each time.
+  AGAIN = 2
+  PAUSE = 5
   UNAVAILABLE = 75 # exit status of bin/matrix
   SUMS = /^(?:[\w ]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.freeze
 
@@ -24,7 +27,7 @@ class Suite
     @passed = @failed = @skipped = 0
     @reasons = [] # [where, reason]
     @failures = [] # [where, message]
-    @unsteady = [] # failed, and passed when run once more
+    @unsteady = [] # failed, and passed when run again
   end
 
   def run
@@ -57,24 +60,33 @@ class Suite
     count("the extension loads", good ? 1 : 0, good ? 0 : 1, [], seconds, out)
   end
 
-  # A file in which something failed is run once more: on a busy machine statistics and clocks can be off once. What
-  # failed the first time only is named at the end all the same.
+  # What failed is run again, alone: on a busy machine statistics and clocks can be off. A test that is wrong fails each
+  # time; what failed and passed later is named at the end all the same. A crash or a hang is one, however often.
   def test_file(file)
     result, out, seconds = run_file(file)
-    unless result["failures"].empty?
-      first = result["failures"]
-      again, more, time = run_file(file)
-      first.each { |name, message| @unsteady << [name, message] } if again["failures"].empty?
-      result, out, seconds = again, "#{out}\n-- once more --\n#{more}", seconds + time
+    first = failures = result["failures"]
+    AGAIN.times do
+      break if failures.empty? || failures.assoc(file)
+
+      sleep PAUSE
+      again, more, time = run_file(file, failures.map(&:first))
+      failures = again["failures"]
+      out = "#{out}\n-- what failed, again --\n#{more}"
+      seconds += time
     end
-    @failures.concat(result["failures"])
-    count(file, result["passed"], result["failures"].size, result["skips"], seconds, out)
+    names = failures.map(&:first)
+    steadied = first.reject { |name, _| names.include?(name) }
+    @unsteady.concat(steadied)
+    @failures.concat(failures)
+    count(file, result["passed"] + steadied.size, failures.size, result["skips"], seconds, out)
   end
 
-  def run_file(file)
+  # names: of the tests ("Class#test_it"); all tests of the file without.
+  def run_file(file, names = [])
     tally = File.join(@dir, "tally.json")
     File.delete(tally) if File.exist?(tally)
-    out, status, seconds = capture(RbConfig.ruby, "-w", "-Itest", "-Ilib", "test/support/tally.rb", tally, file)
+    only = names.empty? ? [] : ["--name", "/\\A(?:#{Regexp.union(names).source})\\z/"]
+    out, status, seconds = capture(RbConfig.ruby, "-w", "-Itest", "-Ilib", "test/support/tally.rb", tally, file, *only)
     result = File.exist?(tally) ? JSON.parse(File.read(tally)) : { "passed" => 0, "failures" => [], "skips" => [] }
     failures = result["failures"]
     failures << [file, "ended with #{status}"] if failures.empty? && status != 0
