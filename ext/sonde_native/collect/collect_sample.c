@@ -123,6 +123,23 @@ static bool take_due(sn_thread *t, sn_due *taken) {
   return pending;
 }
 
+/* Whether the thread was waiting for a CPU at the instant. One that the worker displaced looks like one that others had
+ * displaced long before and that has got a CPU now, because the worker went to sleep. On a busy machine that happens
+ * often, and always to the same code: to system calls that end a time slice. What it has waited in all tells, less what
+ * it has waited since. */
+static bool was_waiting(const sn_due *due, int64_t waited, int64_t now, int64_t cpu) {
+  enum { WAITED_NS = 100000 }; /* the worker needs some time between waking up and reading the thread's clock */
+  int64_t since = (now - due->cpu_read_at) - (cpu - due->cpu);
+  return waited - due->waited - (since > 0 ? since : 0) > WAITED_NS;
+}
+
+/* Others use the CPU as well: for some time the worker asks how long threads waited. */
+static void note_crowd(void) {
+  enum { INSTANTS = 64 };
+  uint64_t tick = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
+  atomic_store_explicit(&sn_the_engine.crowded_until, tick + INSTANTS, memory_order_relaxed);
+}
+
 /* The last instant is judged here, the earlier ones were by the worker. When all CPUs are busy the worker runs on the
  * thread's own: the thread could not burn anything until the worker went to sleep again. */
 static int64_t burned(const sn_due *due, int64_t now, int64_t cpu) {
@@ -198,10 +215,15 @@ void sn_sample_note_top(sn_thread *t) {
 void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   sn_due due;
   if (!take_due(t, &due)) return;
+  int64_t waited = 0; /* before the clocks: a wait in between must not look like one before the instant */
+  bool asked = due.has_waited && !due.native && sn_os_thread_waited(sn_os_thread_id(), &waited);
   int64_t now = sn_clock_monotonic();
   int64_t cpu = sn_clock_thread_cpu();
-  int64_t burned_now = burned(&due, now, cpu);
-  if (burned_now == 0) sn_count(&sn_the_engine.counters.preempted, 1);
+  int64_t burned_now = asked && was_waiting(&due, waited, now, cpu) ? 0 : burned(&due, now, cpu);
+  if (burned_now == 0) {
+    sn_count(&sn_the_engine.counters.preempted, 1);
+    note_crowd();
+  }
   bool in_gc = as == SN_SERVE_GC || (as == SN_SERVE_AS_SEEN && due.in_gc);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (store) {

@@ -36,6 +36,9 @@ typedef struct sn_engine {
   _Atomic uint64_t tick;            /* its number */
   _Atomic int64_t worker_rested_at; /* when the worker had done its work at the last instant */
 
+  /* written by jobs, read by the worker */
+  _Atomic uint64_t crowded_until; /* a tick: before it, others than the worker are taken to want the program's CPU */
+
   /* written by GC hooks (with the GVL), read by the worker */
   _Atomic bool in_gc;
   _Atomic uint64_t collections; /* how many pauses have begun */

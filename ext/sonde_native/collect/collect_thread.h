@@ -39,6 +39,8 @@ typedef struct sn_due {
   int64_t cpu;          /* the thread's CPU clock a moment later, */
   int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
   int64_t gap;          /* the time since the instant before it */
+  bool has_waited;      /* whether was asked: */
+  int64_t waited;       /* for how long it had waited for CPUs just before that */
   bool has_top;         /* whether the top frame at the last instant is known: */
   sn_vm_top top;        /* it, */
   uint64_t collections; /* and how many collections had begun by then */

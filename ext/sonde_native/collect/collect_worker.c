@@ -59,6 +59,8 @@ static int64_t random_below(int64_t n) {
 typedef struct observation {
   int64_t instant, gap;
   int64_t cpu, cpu_read_at;
+  bool has_waited;
+  int64_t waited;
   bool native, in_gc, look;
   bool has_top;
   sn_vm_top top;
@@ -97,6 +99,8 @@ static bool note(sn_thread *t, const observation *seen) {
     due->cpu = seen->cpu;
     due->cpu_read_at = seen->cpu_read_at;
     due->gap = seen->gap;
+    due->has_waited = seen->has_waited;
+    due->waited = seen->waited;
     due->native = seen->native;
     due->in_gc = seen->in_gc;
     due->look = seen->look;
@@ -181,11 +185,19 @@ static void peek(sn_thread *t, observation *seen) {
   seen->has_top = sn_vm_peek_from_outside(t->vm_address, &t->peeked_ec, &seen->top);
 }
 
+/* Asked for only where it matters: it costs more than all the rest. */
+static void read_waited(sn_thread *t, observation *seen) {
+  uint64_t tick = atomic_load_explicit(&sn_the_engine.tick, memory_order_relaxed);
+  if (tick >= atomic_load_explicit(&sn_the_engine.crowded_until, memory_order_relaxed)) return;
+  seen->has_waited = sn_os_thread_waited(atomic_load_explicit(&t->tid, memory_order_acquire), &seen->waited);
+}
+
 static bool observe_holder(sn_thread *t, int64_t instant, int64_t gap) {
   observation seen = {.instant = instant, .gap = gap};
   if (!t) return false;
   peek(t, &seen);
   seen.in_gc = in_gc();
+  read_waited(t, &seen);
   return read_cpu(t, &seen) && note(t, &seen);
 }
 
@@ -515,6 +527,7 @@ const char *sn_worker_start(void) {
   me.budget_cost = 0;
   atomic_store(&e->counters.job_ns, 0);
   atomic_store(&e->tick_time, now);
+  atomic_store(&e->crowded_until, 0);
   atomic_store(&e->stop, false);
   atomic_store(&e->worker_tid, 0);
   e->worker_cpu_flushed = 0;

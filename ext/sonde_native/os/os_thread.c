@@ -4,11 +4,14 @@
 #include "os_thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -48,6 +51,23 @@ void sn_os_thread_forget(sn_os_thread *thread) {
 
 pid_t sn_os_thread_id(void) {
   return (pid_t)syscall(SYS_gettid);
+}
+
+bool sn_os_thread_waited(pid_t tid, int64_t *ns) {
+  char text[128]; /* the time on a CPU, the time of waiting, how often it came to one */
+  int saved = errno;
+  snprintf(text, sizeof text, "/proc/self/task/%ld/schedstat", (long)tid);
+  int file = open(text, O_RDONLY | O_CLOEXEC);
+  ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  errno = saved;
+  if (length <= 0) return false;
+  text[length] = '\0';
+  char *end;
+  strtoll(text, &end, 10);
+  if (*end != ' ') return false;
+  *ns = strtoll(end, NULL, 10);
+  return true;
 }
 
 /* The kernel's struct sched_attr in its first form; older C libraries do not declare it. */

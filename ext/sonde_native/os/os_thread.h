@@ -32,6 +32,11 @@ void sn_os_thread_forget(sn_os_thread *thread);
 /* The kernel's id of the calling thread. */
 pid_t sn_os_thread_id(void);
 
+/* How long the thread of this process with this id has been ready to run and was waiting for a CPU, in all waits that
+ * are over, in nanoseconds. From /proc: some 7 us; false where that cannot be read, *ns is then untouched. Leaves errno
+ * alone. */
+bool sn_os_thread_waited(pid_t tid, int64_t *ns);
+
 /* Asks for the least delay between a wake-up and running that this process may have: no timer slack; the lowest
  * real-time priority where that is permitted (few processes may), else a better nice value where that is, and a short
  * scheduler slice (Linux 6.12 and later, for everybody). For the calling thread, which must sleep nearly all the
