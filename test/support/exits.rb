@@ -3,13 +3,15 @@
 # Many processes that end while they are being profiled, at a random moment and in different ways:
 #   ruby test/support/exits.rb [COUNT [SEED]]
 # Each must end in time, with the status that it would have without Sonde, and without a word on stderr that is not its
-# own.
+# own. They profile in modes and at rates by turns, every third below `sonde run` as well.
 require "rbconfig"
 require "tmpdir"
+require_relative "pprof_decoder"
 
 class Exits
   LIB = File.expand_path("../../lib", __dir__)
-  LIMIT = 30 # seconds
+  SONDE = File.expand_path("../../exe/sonde", __dir__)
+  LIMIT = 120 # seconds; the machine may be busy
 
   # Way to end => [Ruby source, expected exit status or signal]
   WAYS = {
@@ -30,20 +32,31 @@ class Exits
     "SIGKILL" => ["Process.kill(:KILL, $$); sleep", "KILL"],
     "SIGHUP" => ["Process.kill(:HUP, $$); sleep", "HUP"],
     "a forked child" => ["_, s = Process.wait2(fork { work(0.02); exit 8 }); exit s.exitstatus", 8],
+    "TERM from outside" => [:TERM, "TERM"],
+    "HUP from outside" => [:HUP, "HUP"],
+    "KILL from outside" => [:KILL, "KILL"],
     "a thread blocks" => ["q = Queue.new; Thread.new { begin; q.pop; ensure; work(0.01); end }; sleep 0.005", 0]
   }.freeze
 
+  # Its arguments: seconds of work before the end, rate, modes.
   PROGRAM = <<~'RUBY'
     require "sonde"
     def work(seconds)
       finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
       Array.new(50) { |i| i.to_s * 3 }.sort.join while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
     end
-    Sonde.start(rate: 1000) or abort "Sonde.start failed: #{Sonde.unsupported_reason}"
+    modes = ARGV[2].split(",").map(&:to_sym)
+    modes.delete(:alloc) if Sonde::Native.features["allocations (mode alloc)"]
+    modes.delete(:heap) if Sonde::Native.features["living objects (mode heap)"]
+    Sonde.start(rate: Float(ARGV[1]), modes: modes) or abort "Sonde.start failed: #{Sonde.unsupported_reason}"
     3.times { Thread.new { loop { work(0.002); sleep 0.001 } } }
     Thread.new { loop { Thread.new { work(0.001) }.join } }
     work(Float(ARGV[0]))
   RUBY
+
+  MODES = %w[cpu,wall cpu wall cpu,wall,alloc cpu,wall,heap].freeze
+  LONGEST = 0.08 # seconds until the end
+  LONGEST_OUTSIDE = 0.4 # likewise, from the start of the process: before, in and after the loading of Sonde
 
   def initialize(count, seed)
     @count = count
@@ -67,17 +80,40 @@ class Exits
 
   def one(way)
     source, expected = WAYS.fetch(way)
-    after = (@random.rand * 0.08).round(4)
-    pid = Process.spawn(RbConfig.ruby, "-w", "-I#{LIB}", "-e", "#{PROGRAM}#{source}\n", after.to_s,
-                        in: File::NULL, %i[out err] => @log, pgroup: true)
+    outside = source.is_a?(Symbol)
+    after = (@random.rand * (outside ? LONGEST_OUTSIDE : LONGEST)).round(4)
+    options = [outside ? "60" : after.to_s, [10, 100, 1000].sample(random: @random).to_s, MODES.sample(random: @random)]
+    below = @random.rand(3).zero? && !outside
+    pid = start(below, "#{PROGRAM}#{source unless outside}\n", options)
+    if outside
+      sleep after
+      Process.kill(source, pid)
+    end
     seen = wait(pid)
     said = File.read(@log, encoding: "UTF-8").scrub.strip
-    return if seen == expected && said.empty?
+    wrong = below ? unreadable : []
+    return if seen == expected && said.empty? && wrong.empty?
 
-    wrong = []
     wrong << "status #{seen.inspect} instead of #{expected.inspect}" unless seen == expected
     wrong << "it said: #{said[0, 2000]}" unless said.empty?
-    @problems << "#{way}, after #{after} s: #{wrong.join("; ")}"
+    @problems << "#{way}#{", below sonde run" if below}, after #{options.join(" ")}: #{wrong.join("; ")}"
+  end
+
+  # What is wrong with the file of `sonde run`.
+  def unreadable
+    file = "#{@log}.pb.gz"
+    PprofDecoder.read(file) if File.exist?(file)
+    []
+  rescue PprofDecoder::Invalid, Zlib::Error => e
+    ["its profile cannot be read: #{e.message}"]
+  ensure
+    FileUtils.rm_f(file)
+  end
+
+  def start(below, source, options)
+    command = [RbConfig.ruby, "-w", "-I#{LIB}", "-e", source, *options]
+    command = [RbConfig.ruby, SONDE, "run", "--quiet", "-o", "#{@log}.pb.gz", "--", *command] if below
+    Process.spawn(*command, in: File::NULL, %i[out err] => @log, pgroup: true)
   end
 
   def wait(pid)

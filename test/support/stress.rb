@@ -57,9 +57,9 @@ class Stress
       nil
     end
 
-    # Code that is gone before anybody asks for its name.
+    # Code that is gone before anybody asks for its name. Not too many names: the VM keeps those of methods for ever.
     def evals(random)
-      name = "gone_#{random.rand(1_000_000)}"
+      name = "gone_#{random.rand(1000)}"
       holder = Class.new { class_eval("def #{name}; 2000.times { |i| i.to_s }; end", "/nowhere/#{name}.rb", 7) }
       holder.new.send(name)
       eval("lambda { |x| x * 2 }", binding, "(nowhere)", 1).call(4) # rubocop:disable Style/EvalWithLocation
@@ -87,7 +87,7 @@ class Stress
     def forks(random)
       status = random.rand(1..99)
       pid = fork do
-        Sonde.profile { compute(random) } if random.rand(2).zero?
+        PprofDecoder.decode(Sonde.profile { compute(random) }.to_pprof) if random.rand(2).zero?
         random.rand(2).zero? ? exit!(status) : Process.kill(:KILL, Process.pid)
       end
       _, ended = Process.wait2(pid)
@@ -133,6 +133,51 @@ class Stress
       endless(level + 1) + 1
     end
   end
+
+  # The resident memory of this process, looked at each second. The first third of the time is left out, in which Ruby's
+  # own heap grows; of the two others the medians are compared, since single values jump with each collection.
+  class Memory
+    ENOUGH = 300 # seconds; in a shorter time a growth could not be told from noise
+    SHARE = 0.06
+    MEGABYTES = 4
+
+    def initialize(seconds)
+      @seconds = seconds
+      @values = []
+    end
+
+    def look
+      @values << File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i / 1024.0
+    end
+
+    # :flat, :grows, or :unknown after too short a time.
+    def verdict
+      return :unknown if @seconds < ENOUGH || @values.size < 30
+
+      growth > [MEGABYTES, SHARE * middle].max ? :grows : :flat
+    end
+
+    def text
+      judged = @seconds < ENOUGH ? "too short a time to judge" : format("%+.1f MB in a third of the time", growth)
+      format("%.0f MB at the start, %.0f at most, %.0f at the end; %s: %s", @values.first, @values.max, @values.last,
+             verdict, judged)
+    end
+
+    private
+
+    def growth
+      median(@values.last(@values.size / 3)) - middle
+    end
+
+    def middle
+      median(@values[@values.size / 3, @values.size / 3])
+    end
+
+    def median(values)
+      values.sort[values.size / 2] || 0.0
+    end
+  end
+
   KINDS = Work.singleton_methods(false) - %i[join deep endless ractors]
   # Ractors are as unstable as the Ruby they are in, and before 3.3 nothing is sampled while they live: only on request.
   RACTORS = ENV["SONDE_STRESS_RACTORS"] == "1" ? %i[ractors] : [].freeze
@@ -140,23 +185,28 @@ class Stress
   def initialize(seconds, seed)
     @seconds = seconds
     @seed = seed
+    @memory = Memory.new(seconds)
     @counts = Hash.new(0)
+    @flushed_by_signals = 0
     @lock = Mutex.new
     @problems = []
   end
 
+  # Answers whether all was right.
   def run
     @deadline = now + @seconds
     @modes = possible_modes
-    @memory = resident
+    @memory.look
     trap("USR1") { Sonde.status }
-    trap("USR2") { Sonde.running? && Sonde.flush }
+    trap("USR2") { Sonde.running? && Sonde.flush && @flushed_by_signals += 1 }
     workers = (KINDS + RACTORS).each_with_index.map { |kind, i| start(kind.to_s, i) { |random| work(kind, random) } }
     users = [start("start and stop", 100) { |random| start_and_stop(random) },
              start("profile", 101) { |random| profile_blocks(random) },
              start("interrupted", 102) { |random| interrupted(random) }]
-    sleep 1 until now > @deadline - @seconds + 60 || now > @deadline
-    @after_a_minute = resident if now < @deadline
+    while now < @deadline
+      sleep 1
+      @memory.look
+    end
     (workers + users).each(&:join)
     Sonde.stop
     summary
@@ -174,11 +224,6 @@ class Stress
     more = { alloc: "allocations (mode alloc)", heap: "living objects (mode heap)" }
     more = more.reject { |mode, feature| refused[feature] || (mode == :alloc && RACTORS.any? && RUBY_VERSION < "3.3") }
     [%i[cpu wall], %i[cpu], %i[wall], *more.keys.map { |mode| [mode] }, %i[cpu wall] + more.keys].uniq
-  end
-
-  # MB
-  def resident
-    File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i / 1024
   end
 
   def start(name, number)
@@ -213,9 +258,10 @@ class Stress
   def start_and_stop(random)
     Sonde.start(modes: @modes.sample(random: random), rate: [10, 100, 1000].sample(random: random),
                 max_frames: [10, 2000].sample(random: random))
+    count("starts")
     sleep(random.rand / 5)
     if random.rand(3).zero?
-      check(Sonde.flush)
+      count("flushes") if check(Sonde.flush)
       sleep(random.rand / 20)
     end
     Sonde.status
@@ -239,7 +285,7 @@ class Stress
     Work.join(victim)
   end
 
-  # nil: another thread has stopped it meanwhile.
+  # Answers nil without a profile: another thread has stopped it meanwhile.
   def check(profile)
     return if profile.nil?
 
@@ -247,13 +293,16 @@ class Stress
     count("profiles")
     count("stacks read back", samples.size)
   rescue PprofDecoder::Invalid => e
+    count("unreadable profiles")
     problem("a wrong profile: #{e.message}")
   end
 
   def summary
     problem("no profile was made") if @counts["profiles"].zero?
+    problem("memory grows: #{@memory.text}") if @memory.verdict == :grows
+    count("flushes", @flushed_by_signals)
     puts "stress: #{@seconds} s, seed #{@seed}, #{RUBY_DESCRIPTION}"
-    puts "  memory: #{@memory} MB at the start, #{@after_a_minute || "?"} MB after a minute, #{resident} MB at the end"
+    puts "  memory: #{@memory.text}"
     @counts.sort.each { |what, times| puts format("  %-28s %d", what, times) }
     puts @problems.uniq.first(20).map { |text| "  WRONG: #{text}" }
     puts @problems.empty? ? "stress: all right" : "stress: #{@problems.size} problems"
