@@ -66,6 +66,8 @@ class Exits
   end
 
   def run
+    # A shell starts what is to go on in the background with these ignored, and then nothing below ends by them.
+    %w[INT QUIT].each { |signal| trap(signal, "DEFAULT") }
     Dir.mktmpdir("sonde-exits") do |dir|
       @log = File.join(dir, "stderr")
       ways = WAYS.keys.cycle
