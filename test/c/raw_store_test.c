@@ -41,14 +41,36 @@ static void known(void) {
   sn_raw_store_add(&store, (sn_row_key){.stack = id, .thread = 4}, SN_CPU_TIME, 10);
   const size_t used = memory.used;
   memory.fail_after = 0; /* nothing may be allocated now */
-  EXPECT_EQ(sn_raw_store_stack(&store, frames, NULL, lines, 3), id);
+  EXPECT_EQ(sn_raw_store_stack(&store, frames, aux, lines, 3), id);
   sn_raw_store_add(&store, (sn_row_key){.stack = id, .thread = 4}, SN_CPU_TIME, 5);
   EXPECT_EQ(store.rows[1].values[SN_CPU_TIME], 15);
   EXPECT_EQ(memory.used, used);
   memory.fail_after = -1;
   EXPECT_EQ(sn_raw_store_stack(&store, frames, aux, other, 3), 2);
   EXPECT_EQ(sn_raw_store_stack(&store, frames, aux, lines, 2), 3);
-  EXPECT_EQ(store.locations[1].aux, 1); /* as first seen */
+  sn_raw_store_destroy(&store);
+}
+
+/* Methods made of one block share a frame; aux tells them apart. */
+static void second_word(void) {
+  sn_raw_store store;
+  const uint64_t frames[] = {5000, 6000}, one[] = {0, 7}, other[] = {0, 8}, none[] = {0, 0};
+  const int32_t lines[] = {1, 2};
+  make(&store, 0);
+  const uint32_t id = sn_raw_store_stack(&store, frames, one, lines, 2);
+  EXPECT_EQ(id, 1);
+  EXPECT_EQ(sn_raw_store_stack(&store, frames, other, lines, 2), 2);
+  EXPECT_EQ(sn_raw_store_stack(&store, frames, NULL, lines, 2), 3);
+  EXPECT_EQ(sn_raw_store_stack(&store, frames, none, lines, 2), 3); /* NULL stands for zeros */
+  EXPECT_EQ(sn_raw_store_stack(&store, frames, one, lines, 2), id);
+  EXPECT_EQ(atomic_load(&store.location_count), 1 + 4); /* the leaf is one location in all */
+  const uint64_t auxes[] = {0, 7, 8, 0};
+  for (uint32_t stack = 1; stack <= 3; stack++) {
+    uint32_t n;
+    const uint32_t *ids = sn_stack_table_get(&store.stacks, stack, &n);
+    EXPECT_EQ(n, 2);
+    EXPECT_EQ(store.locations[ids[1]].aux, auxes[stack]);
+  }
   sn_raw_store_destroy(&store);
 }
 
@@ -183,6 +205,7 @@ static void no_memory(void) {
 int main(void) {
   test("a new store has stack 0, (overflow), and row 0", empty);
   test("a known stack and row cost no allocation", known);
+  test("frames are told apart by their second word", second_word);
   test("a stack without frames is (native code)", no_frames);
   test("rows differ by stack, thread, labels, state and detail", rows);
   test("details get dense ids, 0 is nothing, and a full table answers 0", details);

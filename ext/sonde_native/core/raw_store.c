@@ -34,10 +34,11 @@ static bool add_location(sn_raw_store *store, uint32_t hash, sn_raw_location loc
 }
 
 static bool intern_location(sn_raw_store *store, uint64_t frame, uint64_t aux, int32_t line, uint32_t *id) {
-  const uint32_t hash = sn_hash_pair(frame, (uint32_t)line);
+  const uint32_t hash = sn_hash_pair(frame + aux * SN_HASH_K1, (uint32_t)line);
   uint32_t cursor = hash, found;
   while ((found = sn_hash_index_next(&store->location_index, hash, &cursor)) != SN_NO_ID) {
-    if (store->locations[found].frame == frame && store->locations[found].line == line) {
+    const sn_raw_location *location = &store->locations[found];
+    if (location->frame == frame && location->line == line && location->aux == aux) {
       *id = found;
       return true;
     }
@@ -47,14 +48,28 @@ static bool intern_location(sn_raw_store *store, uint64_t frame, uint64_t aux, i
 
 /* Stacks ---------------------------------------------------------------------- */
 
-static bool same_stack(const sn_raw_store *store, uint32_t id, const uint64_t *frames, const int32_t *lines,
-                       uint32_t n) {
+static uint64_t aux_at(const uint64_t *aux, uint32_t i) {
+  return aux == NULL ? 0 : aux[i];
+}
+
+/* aux is in the hash because a program may make a thousand methods of one block; zeros add nothing to it. */
+static uint32_t hash_stack(const uint64_t *frames, const uint64_t *aux, const int32_t *lines, uint32_t n) {
+  const uint32_t hash = sn_hash_frames(frames, lines, n);
+  if (aux == NULL) return hash;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += aux[i] * (SN_HASH_K1 + 2 * (uint64_t)i);
+  return hash ^ sn_hash_finish(sum);
+}
+
+static bool same_stack(const sn_raw_store *store, uint32_t id, const uint64_t *frames, const uint64_t *aux,
+                       const int32_t *lines, uint32_t n) {
   uint32_t length;
   const uint32_t *ids = sn_stack_table_get(&store->stacks, id, &length);
   if (length != n) return false;
   for (uint32_t i = 0; i < n; i++) {
     const sn_raw_location *location = &store->locations[ids[i]];
     if (location->frame != frames[i] || location->line != lines[i]) return false;
+    if (location->aux != aux_at(aux, i)) return false;
   }
   return true;
 }
@@ -66,7 +81,7 @@ static bool add_stack(sn_raw_store *store, uint32_t hash, const uint64_t *frames
   if (sn_hash_index_reserve(&store->raw_stack_index) != SN_OK) return false;
   if (sn_stack_table_reserve(&store->stacks, n, &room) != SN_OK) return false;
   for (uint32_t i = 0; i < n; i++) {
-    if (!intern_location(store, frames[i], aux == NULL ? 0 : aux[i], lines[i], &room[i])) return false;
+    if (!intern_location(store, frames[i], aux_at(aux, i), lines[i], &room[i])) return false;
   }
   *id = sn_stack_table_push(&store->stacks, n);
   sn_hash_index_put(&store->raw_stack_index, hash, *id);
@@ -75,10 +90,10 @@ static bool add_stack(sn_raw_store *store, uint32_t hash, const uint64_t *frames
 
 static bool intern_stack(sn_raw_store *store, const uint64_t *frames, const uint64_t *aux, const int32_t *lines,
                          uint32_t n, uint32_t *id) {
-  const uint32_t hash = sn_hash_frames(frames, lines, n);
+  const uint32_t hash = hash_stack(frames, aux, lines, n);
   uint32_t cursor = hash, found;
   while ((found = sn_hash_index_next(&store->raw_stack_index, hash, &cursor)) != SN_NO_ID) {
-    if (SN_LIKELY(same_stack(store, found, frames, lines, n))) {
+    if (SN_LIKELY(same_stack(store, found, frames, aux, lines, n))) {
       *id = found;
       return true;
     }

@@ -1,8 +1,8 @@
 /* raw_store: what the sampler writes: (stack, thread, state, labels, detail) -> a vector of values.
  *
  * Workload: a few thousand writes a second at most, nearly all to a stack and a row seen before; cleared as a whole.
- * A frame is one word that only the VM layer understands (never followed here) plus a line; words below
- * SN_FRAME_FIRST_REAL are Sonde's own visible frames. Stacks are given leaf first.
+ * A frame is one word that only the VM layer understands (never followed here), on some Rubies a second one (aux), and
+ * a line; words below SN_FRAME_FIRST_REAL are Sonde's own visible frames. Stacks are given leaf first.
  *
  * A known stack costs one hash over the arrays given and one comparison; nothing is allocated for it.
  * Stack 0 is always the one-frame stack "(overflow)"; row 0 is always (stack 0, thread 0). What does not fit under the
@@ -45,7 +45,7 @@ typedef enum sn_thread_state {
 
 typedef struct sn_raw_location {
   uint64_t frame;
-  uint64_t aux; /* what the VM layer gave with the frame when it was first seen; not part of the identity */
+  uint64_t aux; /* a second word of the VM layer's, that tells methods apart which share a frame; 0: none */
   int32_t line;
 } sn_raw_location;
 
@@ -87,8 +87,8 @@ void sn_raw_store_destroy(sn_raw_store *store);
 /* Forgets everything but keeps the storage up to a modest size, gives back the rest. */
 void sn_raw_store_reset(sn_raw_store *store);
 
-/* The id of a stack of n frames, leaf first; aux may be NULL. n == 0 gives the one-frame stack SN_FRAME_NATIVE.
- * Answers stack 0 (and counts) where the stack cannot be kept. */
+/* The id of a stack of n frames, leaf first; aux may be NULL, which stands for zeros. n == 0 gives the one-frame stack
+ * SN_FRAME_NATIVE. Answers stack 0 (and counts) where the stack cannot be kept. */
 uint32_t sn_raw_store_stack(sn_raw_store *store, const uint64_t *frames, const uint64_t *aux, const int32_t *lines,
                             uint32_t n);
 

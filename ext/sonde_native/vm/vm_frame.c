@@ -88,8 +88,15 @@ static VALUE without_refinement(VALUE frame) {
   return same ? (VALUE)definition[1] : frame;
 }
 
-static VALUE label_of(VALUE frame, uint64_t aux) {
-  VALUE label = sn_vm_layout_label(frame, aux);
+typedef struct label_request {
+  VALUE frame;
+  uint64_t aux;
+} label_request;
+
+static VALUE full_label(VALUE data) {
+  const label_request *request = (const label_request *)data;
+  VALUE frame = request->frame;
+  VALUE label = sn_vm_layout_label(frame, request->aux);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_full_label(frame);
   if (!RB_TYPE_P(label, T_STRING)) label = rb_profile_frame_label(frame);
   if (RB_TYPE_P(label, T_STRING)) return label;
@@ -97,6 +104,17 @@ static VALUE label_of(VALUE frame, uint64_t aux) {
   VALUE class_path = rb_profile_frame_classpath(frame);
   if (!RB_TYPE_P(class_path, T_STRING)) return Qnil;
   return rb_sprintf("%" PRIsVALUE "#(refined)", class_path);
+}
+
+/* The VM puts names together by a function that raises where one has a zero byte; then the method's own must do. */
+static VALUE label_of(VALUE frame, uint64_t aux) {
+  int state = 0;
+  VALUE before = rb_errinfo();
+  const label_request request = {.frame = frame, .aux = aux};
+  VALUE label = rb_protect(full_label, (VALUE)&request, &state);
+  if (state == 0) return label;
+  rb_set_errinfo(before);
+  return rb_profile_frame_label(frame);
 }
 
 static VALUE path_of(VALUE frame) {

@@ -10,10 +10,12 @@
 
 #include <ruby.h>
 #include <ruby/debug.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vm_layout.h"
 #include "vm_layout_table.h"
+#include "vm_read.h"
 
 /* Exported by libruby, not declared. A bit vector look-up; the position must be inside the iseq. */
 unsigned int rb_iseq_line_no(const void *iseq, size_t position);
@@ -151,16 +153,50 @@ static VALUE name_of_method(VALUE entry) {
   return RB_TYPE_P(name, T_STRING) ? name : name_of_entry(entry);
 }
 
-/* "block in name" -> "block in Mo::K#name"; the body of a define_method is named as the method it is. */
+/* The code of a method that define_method made, or 0. Its Proc is only guessed from the table, hence read through the
+ * kernel until it is known to be one. */
+static VALUE body_of_entry(uint64_t entry) {
+  uint64_t definition[2], header, block[3];
+  if (method_type(entry) != METHOD_BLOCK) return 0;
+  if (!sn_vm_read(word_at(entry, ME_DEFINITION), definition, sizeof definition)) return 0;
+  if (definition[1] % 8 != 0 || !sn_vm_read(definition[1], &header, sizeof header)) return 0;
+  if ((header & RUBY_T_MASK) != T_DATA || !RTEST(rb_obj_is_proc((VALUE)definition[1]))) return 0;
+  if (!sn_vm_read((uintptr_t)RTYPEDDATA_DATA((VALUE)definition[1]), block, sizeof block)) return 0;
+  return is_imemo(block[2]) ? (VALUE)block[2] : 0; /* self, environment, code */
+}
+
+/* What stands before the name in a label, such as "rescue in block (2 levels) in " */
+typedef struct label_prefix {
+  char before[256]; /* "rescue in " */
+  long levels;      /* 2; 0: not in a block */
+} label_prefix;
+
+static bool prefix_of(VALUE iseq, label_prefix *prefix) {
+  VALUE label = rb_profile_frame_label(iseq), base = rb_profile_frame_base_label(iseq);
+  if (!RB_TYPE_P(label, T_STRING) || !RB_TYPE_P(base, T_STRING)) return false;
+  long length = RSTRING_LEN(label) - RSTRING_LEN(base);
+  if (length < 0 || length >= (long)sizeof prefix->before) return false;
+  memcpy(prefix->before, RSTRING_PTR(label), (size_t)length);
+  prefix->before[length] = 0;
+  char *block = strstr(prefix->before, "block ");
+  prefix->levels = block ? 1 : 0;
+  if (!block) return true;
+  if (block[6] == '(') prefix->levels = strtol(block + 7, NULL, 10);
+  *block = 0;
+  return prefix->levels > 0;
+}
+
+/* "block in name" -> "block in Mo::K#name". The body of a define_method is a block, but named as the method it is, and
+ * blocks in it are counted from there. */
 static VALUE label_of_block(VALUE iseq, VALUE entry) {
+  label_prefix prefix, own;
   VALUE name = name_of_method(entry);
-  VALUE label = rb_profile_frame_label(iseq);
-  if (!RB_TYPE_P(name, T_STRING) || !RB_TYPE_P(label, T_STRING)) return Qnil;
-  const char *text = StringValueCStr(label);
-  const char *in = strstr(text, " in ");
-  if (!in) return name;
-  if (method_type((uint64_t)entry) == METHOD_BLOCK && strncmp(text, "block in", 8) == 0) return name;
-  return rb_sprintf("%.*s in %" PRIsVALUE, (int)(in - text), text, name);
+  if (!RB_TYPE_P(name, T_STRING) || !prefix_of(iseq, &prefix)) return Qnil;
+  VALUE body = body_of_entry((uint64_t)entry);
+  if (body && prefix_of(body, &own) && own.levels <= prefix.levels) prefix.levels -= own.levels;
+  if (prefix.levels == 0) return rb_sprintf("%s%" PRIsVALUE, prefix.before, name);
+  if (prefix.levels == 1) return rb_sprintf("%sblock in %" PRIsVALUE, prefix.before, name);
+  return rb_sprintf("%sblock (%ld levels) in %" PRIsVALUE, prefix.before, prefix.levels, name);
 }
 
 VALUE sn_vm_layout_label(VALUE frame, uint64_t aux) {
