@@ -27,7 +27,7 @@ static void unbiased(void) {
     for (uint32_t run = 0; run < RUNS; run++) {
       double estimate = 0;
       for (uint64_t j = sn_alloc_next_pick(0, 2, &seed); j <= n; j = sn_alloc_next_pick(j, 2, &seed)) {
-        estimate += sn_alloc_weight(j, 2);
+        estimate += 1 / sn_alloc_chance(j, 2);
       }
       sum += estimate;
       squares += estimate * estimate;

@@ -136,9 +136,15 @@ const char *sn_alloc_refusal(void) {
   return sn_vm_newobj_refusal();
 }
 
+/* Once in the life of a process. */
 static VALUE measure_hook(VALUE unused) {
   (void)unused;
-  sn_alloc.hook_ns = sn_vm_newobj_cost();
+  if (sn_alloc.hook_size_ns <= 0) {
+    sn_alloc.hook_ns = sn_vm_newobj_cost();
+    sn_alloc.sizes.any = true;
+    sn_alloc.hook_size_ns = sn_vm_newobj_cost();
+    if (sn_alloc.hook_size_ns < sn_alloc.hook_ns) sn_alloc.hook_size_ns = sn_alloc.hook_ns;
+  }
   sn_alloc.by_count = sn_alloc.forced_by_count || sn_vm_newobj_compiled_code();
   return Qnil;
 }
@@ -153,7 +159,8 @@ const char *sn_alloc_begin(void) {
   sn_vm_newobj_prepare(&callbacks);
   int raised = 0;
   atomic_store(&sn_alloc.state, SN_WINDOW_OPEN); /* as in a window, but nothing is picked */
-  sn_alloc.next_pick = UINT64_MAX;
+  sn_alloc.next_pick = sn_alloc.next_scout = UINT64_MAX;
+  sn_alloc_sizes_clear(&sn_alloc.sizes);
   rb_protect(measure_hook, Qnil, &raised);
   atomic_store(&sn_alloc.state, SN_WINDOW_IDLE);
   sn_alloc_reset();
@@ -166,7 +173,7 @@ const char *sn_alloc_begin(void) {
   atomic_store(&sn_alloc.gap_ns, SN_ALLOC_GAP_NS);
   atomic_store(&sn_alloc.empty_sum, 0);
   atomic_store(&sn_alloc.empty, 0);
-  sn_alloc.pick_count = 0;
+  sn_alloc.pick_count = sn_alloc.scout_count = 0;
   sn_alloc.next_coin = SN_ALLOC_LEAST_COIN * 20;
   sn_alloc.stopped = sn_alloc.weighed = sn_alloc.again = false;
   sn_alloc.looked_count = sn_vm_newobj_count();
@@ -186,7 +193,7 @@ void sn_alloc_end(void) {
   if (sn_alloc.on) sn_alloc_cut();
   sn_alloc.on = false;
   sn_alloc.stray = false;
-  sn_alloc.pick_count = 0;
+  sn_alloc.pick_count = sn_alloc.scout_count = 0;
   sn_vm_newobj_off();
   atomic_store(&sn_alloc.state, SN_WINDOW_IDLE);
 }
@@ -203,7 +210,7 @@ void sn_alloc_forget(void) {
   sn_alloc.stray = sn_vm_newobj_is_on();
   sn_alloc.on = false;
   atomic_store(&sn_the_engine.watches_allocations, false);
-  sn_alloc.pick_count = 0;
+  sn_alloc.pick_count = sn_alloc.scout_count = 0;
   atomic_store(&sn_alloc.state, SN_WINDOW_IDLE);
 }
 

@@ -8,6 +8,7 @@
 #ifndef SONDE_COLLECT_ALLOC_STATE_H
 #define SONDE_COLLECT_ALLOC_STATE_H
 
+#include "../core/alloc_sizes.h"
 #include "collect_alloc.h"
 
 enum { SN_PICKS_BY_TIME = 1, SN_PICKS_BY_COUNT = 2, SN_PICKS_FOR_HEAP = 4 }; /* see sn_alloc_next_pick */
@@ -23,7 +24,14 @@ typedef struct sn_alloc_pick {
   VALUE object; /* marked; Qfalse: not to be measured */
   uint32_t stack, thread, labels, detail;
   double weight;
+  uint64_t place;
 } sn_alloc_pick;
+
+/* An object that is looked at for its size only, when its window is closed. */
+typedef struct sn_alloc_scout {
+  VALUE object; /* marked */
+  uint64_t place;
+} sn_alloc_scout;
 
 /* What a window had seen when its time was up. */
 typedef struct sn_window_end {
@@ -40,14 +48,15 @@ typedef struct sn_alloc_state {
   bool forced_by_count; /* in tests */
   bool other_ractors;
   const char *problem;
-  double hook_ns;
+  double hook_ns;      /* what the hook costs an object, */
+  double hook_size_ns; /* and where places of large objects are known */
   uint64_t random;
 
   /* the window */
   _Atomic uint32_t state;
   _Atomic uint64_t objects;  /* written by the hook */
   _Atomic int64_t stacks_ns; /* likewise */
-  uint64_t next_pick;
+  uint64_t next_pick, next_scout;
   uint32_t picks_wanted; /* m of this window */
   _Atomic(VALUE) inside; /* closing: who is still counted */
   double coin;           /* by count: the chance that this one had */
@@ -55,6 +64,10 @@ typedef struct sn_alloc_state {
   _Atomic int64_t asked_at;
   _Atomic double gap_ns; /* mean gap to the next window */
   double asked_gap_ns;
+
+  sn_alloc_scout scouts[SN_SIZES_SCOUTS];
+  uint32_t scout_count;
+  sn_alloc_sizes sizes;
 
   /* its picks, until they are booked */
   sn_alloc_pick picks[SN_ALLOC_PICKS];
@@ -106,7 +119,7 @@ static inline uint64_t sn_alloc_objects(void) {
 /* A window. Contexts: gvl. */
 
 /* The hook's callback: inside the VM's allocation. */
-void sn_alloc_born(VALUE object);
+void sn_alloc_born(const void *birth);
 /* Before a first object is counted. */
 void sn_alloc_reset(void);
 /* A window was asked for, and this is a safepoint. */

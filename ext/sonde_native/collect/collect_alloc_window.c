@@ -27,9 +27,10 @@ enum {
 
 /* -- inside the VM's allocation ------------------------------------------------------------------------------------ */
 
-static void take_pick(VALUE object, uint64_t number) {
+/* by_size: the chance with which it is picked for its size. */
+static void take_pick(const void *birth, uint64_t number, double by_size) {
+  VALUE object = sn_vm_newobj_object(birth);
   int64_t began = sn_clock_monotonic();
-  sn_alloc.next_pick = sn_alloc_next_pick(number, sn_alloc.picks_wanted, &sn_alloc.random);
   sn_raw_store *store = sn_alloc.pick_count < SN_ALLOC_PICKS ? sn_recorder_enter(&sn_the_engine.recorder) : NULL;
   if (store) {
     sn_thread *t = sn_thread_of(rb_thread_current());
@@ -41,7 +42,8 @@ static void take_pick(VALUE object, uint64_t number) {
                         .thread = t ? t->number : 0,
                         .labels = t ? sn_labels_of(t) : 0,
                         .detail = sn_detail_table_intern(&store->details, detail),
-                        .weight = sn_alloc_weight(number, sn_alloc.picks_wanted)};
+                        .weight = sn_alloc_sizes_weight(sn_alloc_chance(number, sn_alloc.picks_wanted), by_size),
+                        .place = sn_vm_newobj_place(birth)};
     sn_recorder_leave(&sn_the_engine.recorder, store);
   }
   int64_t took = sn_clock_monotonic() - began;
@@ -62,7 +64,26 @@ static void not_counted(uint32_t now) {
   if (sn_alloc.stray || (now == SN_WINDOW_CLOSING && sn_alloc.on)) ask_from_here();
 }
 
-void sn_alloc_born(VALUE object) {
+static void send_scout(const void *birth, uint64_t number) {
+  VALUE object = sn_vm_newobj_object(birth);
+  sn_alloc.next_scout = sn_alloc_sizes_next_scout(&sn_alloc.sizes, number, &sn_alloc.random);
+  if (!sn_vm_object_has_buffer(object) || sn_alloc.scout_count == SN_SIZES_SCOUTS) return;
+  sn_alloc.scouts[sn_alloc.scout_count++] = (sn_alloc_scout){.object = object, .place = sn_vm_newobj_place(birth)};
+}
+
+static void look_at(const void *birth, uint64_t number, double by_size) {
+  if (number >= sn_alloc.next_scout) send_scout(birth, number);
+  if (number >= sn_alloc.next_pick) {
+    sn_alloc.next_pick = sn_alloc_next_pick(number, sn_alloc.picks_wanted, &sn_alloc.random);
+  } else if (by_size > 0 && sn_alloc_uniform(&sn_alloc.random) <= by_size) {
+    sn_alloc_sizes_picked(&sn_alloc.sizes);
+  } else {
+    return;
+  }
+  take_pick(birth, number, by_size);
+}
+
+void sn_alloc_born(const void *birth) {
   uint32_t now = atomic_load_explicit(&sn_alloc.state, memory_order_relaxed);
   bool counts =
       now == SN_WINDOW_OPEN ||
@@ -73,7 +94,11 @@ void sn_alloc_born(VALUE object) {
   }
   uint64_t number = sn_alloc_objects() + 1;
   atomic_store_explicit(&sn_alloc.objects, number, memory_order_relaxed);
-  if (SN_UNLIKELY(number >= sn_alloc.next_pick)) take_pick(object, number);
+  double by_size = 0;
+  if (sn_alloc.sizes.any) by_size = sn_alloc_sizes_chance(&sn_alloc.sizes, sn_vm_newobj_place(birth));
+  if (SN_UNLIKELY(by_size > 0 || number >= sn_alloc.next_pick || number >= sn_alloc.next_scout)) {
+    look_at(birth, number, by_size);
+  }
 }
 
 /* -- picks --------------------------------------------------------------------------------------------------------- */
@@ -102,6 +127,7 @@ void sn_alloc_book(void) {
   size_t sizes[SN_ALLOC_PICKS];
   uint32_t count = sn_alloc.pick_count;
   double all = 0, bytes = 0;
+  uint64_t objects = sn_alloc_objects();
   memcpy(picks, sn_alloc.picks, count * sizeof *picks);
   sn_alloc.pick_count = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -109,7 +135,9 @@ void sn_alloc_book(void) {
     sizes[i] = size_of(&picks[i]);
     all += picks[i].weight;
     bytes += picks[i].weight * (double)sizes[i];
+    sn_alloc_sizes_learn(&sn_alloc.sizes, picks[i].place, sizes[i]);
   }
+  sn_alloc_sizes_window(&sn_alloc.sizes, (double)objects, bytes / sn_alloc.factor);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (!store) return;
   for (uint32_t i = 0; i < count; i++) {
@@ -127,17 +155,19 @@ void sn_alloc_book(void) {
   sn_heap_follow(candidates, count);
 }
 
-void sn_alloc_mark(void) {
-  for (uint32_t i = 0; i < sn_alloc.pick_count; i++) {
-    sn_alloc_pick *p = &sn_alloc.picks[i];
-    if (!p->object) continue;
-    /* Up to 3.0 the VM gives some slots back by hand. This one may then be unmapped after this collection. */
-    if (RB_BUILTIN_TYPE(p->object) == T_NONE) {
-      p->object = Qfalse;
-    } else {
-      rb_gc_mark_maybe(p->object);
-    }
+static void mark(VALUE *object) {
+  if (!*object) return;
+  /* Up to 3.0 the VM gives some slots back by hand. This one may then be unmapped after this collection. */
+  if (RB_BUILTIN_TYPE(*object) == T_NONE) {
+    *object = Qfalse;
+  } else {
+    rb_gc_mark_maybe(*object);
   }
+}
+
+void sn_alloc_mark(void) {
+  for (uint32_t i = 0; i < sn_alloc.pick_count; i++) mark(&sn_alloc.picks[i].object);
+  for (uint32_t i = 0; i < sn_alloc.scout_count; i++) mark(&sn_alloc.scouts[i].object);
 }
 
 /* -- opening and closing ------------------------------------------------------------------------------------------- */
@@ -146,6 +176,9 @@ void sn_alloc_reset(void) {
   atomic_store_explicit(&sn_alloc.objects, 0, memory_order_relaxed);
   atomic_store_explicit(&sn_alloc.stacks_ns, 0, memory_order_relaxed);
   sn_alloc.next_pick = 1;
+  sn_alloc_sizes_open(&sn_alloc.sizes);
+  sn_alloc.next_scout = sn_alloc_sizes_next_scout(&sn_alloc.sizes, 0, &sn_alloc.random);
+  sn_alloc.scout_count = 0;
   sn_alloc.picks_wanted = sn_alloc.by_count ? SN_PICKS_BY_COUNT : SN_PICKS_BY_TIME;
   if (sn_heap_is_on()) sn_alloc.picks_wanted = SN_PICKS_FOR_HEAP;
 }
@@ -160,9 +193,22 @@ void sn_alloc_open(void) {
   if (sn_alloc_move(SN_WINDOW_ASKED, SN_WINDOW_OPEN)) sn_vm_newobj_on();
 }
 
+static void learn_from_scouts(void) {
+  for (uint32_t i = 0; i < sn_alloc.scout_count; i++) {
+    const sn_alloc_scout *scout = &sn_alloc.scouts[i];
+    if (!scout->object || !sn_vm_object_has_buffer(scout->object)) continue;
+    sn_alloc_sizes_learn(&sn_alloc.sizes, scout->place, sn_vm_object_size(scout->object));
+  }
+  sn_alloc.scout_count = 0;
+}
+
+static double hook_ns(void) {
+  return sn_alloc.sizes.any ? sn_alloc.hook_size_ns : sn_alloc.hook_ns;
+}
+
 /* Looking may cost so much of the time; if it costs more, windows become rarer. */
 static void watch_cost(void) {
-  sn_alloc.cost_ns += sn_alloc.hook_ns * (double)sn_alloc_objects() + FIXED_NS +
+  sn_alloc.cost_ns += hook_ns() * (double)sn_alloc_objects() + FIXED_NS +
                       (double)atomic_load_explicit(&sn_alloc.stacks_ns, memory_order_relaxed);
   if (++sn_alloc.since_look < LOOK_EVERY) return;
   int64_t now = sn_clock_monotonic();
@@ -179,6 +225,7 @@ static void watch_cost(void) {
 /* The window is over, and no worker has anything to do with it any more. */
 void sn_alloc_close(const sn_window_end *end) {
   sn_vm_newobj_off();
+  learn_from_scouts();
   if (sn_alloc.by_count) {
     sn_alloc.factor = 1 / sn_alloc.coin;
   } else {
@@ -208,7 +255,7 @@ sn_window_end sn_alloc_end_now(void) {
 }
 
 double sn_alloc_length(const sn_window_end *end) {
-  return sn_alloc_program_time(end->ran_ns, end->objects, sn_alloc.hook_ns, end->stacks_ns);
+  return sn_alloc_program_time(end->ran_ns, end->objects, hook_ns(), end->stacks_ns);
 }
 
 /* A flush, or the end of watching, cuts the window off. */

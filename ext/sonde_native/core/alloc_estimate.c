@@ -16,8 +16,8 @@ uint64_t sn_alloc_next_pick(uint64_t j, uint32_t m, uint64_t *random) {
   return next > j ? next : j + 1;
 }
 
-double sn_alloc_weight(uint64_t j, uint32_t m) {
-  return j <= m ? 1.0 : (double)j / (double)m;
+double sn_alloc_chance(uint64_t j, uint32_t m) {
+  return j <= m ? 1.0 : (double)m / (double)j;
 }
 
 double sn_alloc_program_time(int64_t ran_ns, uint64_t objects, double hook_ns, int64_t stacks_ns) {

@@ -2,9 +2,9 @@
  * the reasons.
  *
  * Objects are counted in windows that lie at random. Inside a window, object number j (from 1) is picked (its stack is
- * taken) with probability min(1, m / j) and then stands for max(1, j / m) objects. What a window's picks stand for is
- * multiplied by the window's factor. The sum of all that is in proportion to what was allocated; the flush scales it to
- * the VM's own count.
+ * taken) with probability min(1, m / j) and then stands for max(1, j / m) objects; some are picked more often, for
+ * their bytes (alloc_sizes.h). What a window's picks stand for is multiplied by the window's factor. The sum of all
+ * that is in proportion to what was allocated; the flush scales it to the VM's own count.
  * Contexts: any.
  */
 #ifndef SONDE_CORE_ALLOC_ESTIMATE_H
@@ -34,8 +34,8 @@ static inline double sn_alloc_uniform(uint64_t *state) {
  * saves the window a random number for each object. */
 uint64_t sn_alloc_next_pick(uint64_t j, uint32_t m, uint64_t *random);
 
-/* How many objects the picked object number j stands for. */
-double sn_alloc_weight(uint64_t j, uint32_t m);
+/* The chance of object number j to be picked. */
+double sn_alloc_chance(uint64_t j, uint32_t m);
 
 /* What a window in which the program ran for `ran_ns` would have lasted without us: each of `objects` cost `hook_ns`
  * more, and the stacks took `stacks_ns`. A tenth of ran_ns at least: the costs are estimates. */

@@ -29,6 +29,10 @@ enum {
   ISEQ_BODY = 16,
   BODY_SIZE = 4,
   BODY_ENCODED = 8,
+  /* the VM's event of an object's birth */
+  BIRTH_EC = 8,
+  BIRTH_CFP = 16,
+  BIRTH_OBJECT = 56,
   /* method entry and its definition */
   ME_DEFINITION = 16,
   ME_CALLED_ID = 24,

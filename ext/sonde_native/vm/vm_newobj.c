@@ -7,13 +7,15 @@
 #include <time.h>
 
 #include "vm_features.h"
+#include "vm_layout.h"
+#include "vm_layout_table.h"
 #include "vm_thread.h"
 
 extern const char ruby_version[];
 
 static const char *refusal;
 static sn_vm_newobj_callbacks callbacks;
-static bool ready, on;
+static bool ready, on, knows_births;
 
 /* -- where it must not be used ------------------------------------------------------------------------------------- */
 
@@ -85,19 +87,12 @@ const char *sn_vm_newobj_refusal(void) {
 static void on_birth(VALUE data, const rb_trace_arg_t *event) {
   (void)data;
   if (SN_VM_NEWOBJ_IS_GLOBAL && !sn_vm_thread_in_main_ractor()) return;
-  callbacks.born(rb_tracearg_object((rb_trace_arg_t *)event));
+  callbacks.born(event);
 }
 
 /* The VM's own type for both kinds of hooks. */
 static rb_event_hook_func_t hook(void) {
   return (rb_event_hook_func_t)(void (*)(void))on_birth;
-}
-
-void sn_vm_newobj_prepare(const sn_vm_newobj_callbacks *wanted) {
-  callbacks = *wanted;
-  if (ready) return;
-  watch_ractors();
-  ready = true;
 }
 
 void sn_vm_newobj_on(void) {
@@ -117,9 +112,60 @@ bool sn_vm_newobj_is_on(void) {
   return on;
 }
 
+/* The event's own words name the object, the execution context and its top frame, as do those that are known by another
+ * way. */
+static void check_birth(const void *birth) {
+  uintptr_t event = (uintptr_t)birth;
+  uint64_t ec = word_at(sn_vm_layout_thread_struct(rb_thread_current()), TH_EC);
+  knows_births = word_at(event, BIRTH_EC) == ec && word_at(event, BIRTH_CFP) == word_at(ec, EC_CFP) &&
+                 word_at(event, BIRTH_OBJECT) == sn_vm_newobj_object(birth);
+}
+
+static void look_at_birth(void) {
+  if (SN_VM_NEWER_THAN_KNOWN || sn_vm_layout_check_thread(rb_thread_current())) return;
+  callbacks.born = check_birth;
+  sn_vm_newobj_on();
+  rb_obj_alloc(rb_cObject);
+  sn_vm_newobj_off();
+}
+
+void sn_vm_newobj_prepare(const sn_vm_newobj_callbacks *wanted) {
+  if (!ready) {
+    watch_ractors();
+    ready = true;
+    look_at_birth();
+  }
+  callbacks = *wanted;
+}
+
+/* The instruction of the nearest frame in Ruby: C functions have none of their own. */
+static uint64_t instruction(uintptr_t event) {
+  enum { MOST_C_FRAMES = 8 };
+  uintptr_t ec = word_at(event, BIRTH_EC), cfp = word_at(event, BIRTH_CFP);
+  uint64_t pc = word_at(cfp, CFP_PC);
+  if (SN_LIKELY(pc)) return pc;
+  uintptr_t end = word_at(ec, EC_VM_STACK) + word_at(ec, EC_VM_STACK_SIZE) * 8;
+  for (int i = 0; !pc && i < MOST_C_FRAMES && cfp + 2 * CFP_SIZE <= end; i++) {
+    cfp += CFP_SIZE;
+    pc = word_at(cfp, CFP_PC);
+  }
+  return pc;
+}
+
+VALUE sn_vm_newobj_object(const void *birth) {
+  return rb_tracearg_object((rb_trace_arg_t *)birth);
+}
+
+uint64_t sn_vm_newobj_place(const void *birth) {
+  uintptr_t event = (uintptr_t)birth;
+  VALUE object = knows_births ? word_at(event, BIRTH_OBJECT) : sn_vm_newobj_object(birth);
+  uint64_t place = knows_births ? instruction(event) : 0;
+  return place * 31 + RBASIC(object)->klass * 32 + (uint64_t)RB_BUILTIN_TYPE(object);
+}
+
 /* -- its cost ------------------------------------------------------------------------------------------------------ */
 
-enum { ROUNDS = 51, OBJECTS = 200 };
+enum { ROUNDS = 31, OBJECTS = 160 };
 
 static double time_objects(void) {
   struct timespec before, after;
@@ -150,20 +196,16 @@ static double median(double *values, int count) {
 /* Short loops in turn, and the median of the differences: one pair is easily off by more than the cost, a collection
  * falls into some. */
 double sn_vm_newobj_cost(void) {
-  static double cost = -1;
   const double least = 2, most = 100;
   double differences[ROUNDS];
-  if (cost >= 0) return cost;
   for (int i = 0; i < ROUNDS; i++) {
     double with = i % 2 ? time_hooked_objects() : 0;
     double without = time_objects();
     if (i % 2 == 0) with = time_hooked_objects();
     differences[i] = (with - without) / OBJECTS;
   }
-  cost = median(differences, ROUNDS);
-  if (cost < least) cost = least;
-  if (cost > most) cost = most;
-  return cost;
+  double cost = median(differences, ROUNDS);
+  return cost < least ? least : cost > most ? most : cost;
 }
 
 /* -- what else the VM says ----------------------------------------------------------------------------------------- */

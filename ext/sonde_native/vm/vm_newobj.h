@@ -13,9 +13,8 @@
 #include "../core/base.h"
 
 typedef struct sn_vm_newobj_callbacks {
-  /* An object was born: its flags and class are set, nothing else is. No Ruby API but reads of these two, the C
-   * library's memory only. */
-  void (*born)(VALUE object);
+  /* An object was born (see sn_vm_newobj_object). No Ruby API, the C library's memory only. */
+  void (*born)(const void *birth);
   /* Up to 3.2: a Ractor is about to be made, after which the hook must not be on any more. */
   void (*ractor)(void);
 } sn_vm_newobj_callbacks;
@@ -31,9 +30,15 @@ void sn_vm_newobj_on(void);
 void sn_vm_newobj_off(void);
 bool sn_vm_newobj_is_on(void);
 
-/* What the hook, with the callback as it is now, adds to the birth of an object, in nanoseconds; measured at the first
- * call, which makes some 20,000 objects. May raise. */
+/* What the hook, with the callback as it is now, adds to the birth of an object, in nanoseconds. Makes some 10,000
+ * objects. May raise. */
 double sn_vm_newobj_cost(void);
+
+/* Its flags and class are set, nothing else is. Contexts: the callback. */
+VALUE sn_vm_newobj_object(const void *birth);
+/* A word that is the same for objects of one class made by one instruction of a program in Ruby (or, where the VM's
+ * control frames are not known, for all of one class): only a hint. Contexts: the callback. */
+uint64_t sn_vm_newobj_place(const void *birth);
 
 /* Objects that were ever made, by all Ractors. */
 uint64_t sn_vm_newobj_count(void);

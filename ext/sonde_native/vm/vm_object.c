@@ -62,6 +62,11 @@ bool sn_vm_object_is_measurable(VALUE object) {
   return !is_internal_kind(RB_BUILTIN_TYPE(object));
 }
 
+bool sn_vm_object_has_buffer(VALUE object) {
+  int type = RB_BUILTIN_TYPE(object);
+  return type == T_STRING || type == T_ARRAY || type == T_HASH || type == T_BIGNUM;
+}
+
 bool sn_vm_object_is_visible(VALUE object) {
   return !rb_objspace_internal_object_p(object);
 }

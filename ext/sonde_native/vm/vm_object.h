@@ -23,6 +23,9 @@ VALUE sn_vm_object_class_name(uint64_t word);
 /* Whether the VM's measure may be asked about it: not one of the VM's private kinds, not freed. The slot must be
  * mapped. Contexts: gvl, gc, hooks. */
 bool sn_vm_object_is_measurable(VALUE object);
+/* Whether it is of a kind that may be much larger than its slot, and that the VM measures by itself, in whatever state.
+ * The slot must be mapped. Contexts: gvl, gc, hooks. */
+bool sn_vm_object_has_buffer(VALUE object);
 /* Whether a program can see it. The slot must be mapped. Contexts: gvl. */
 bool sn_vm_object_is_visible(VALUE object);
 
