@@ -40,7 +40,10 @@ require_relative "sonde/report/settings"
 # rate::         samples each second on average, 1 to 1000 (default: 100)
 # max_frames::   how many frames of a stack are kept; of a deeper one, both ends (default: 2000)
 # memory_limit:: bytes that samples may take until the profile is fetched; past it they go to one visible stack,
-#                "(overflow)" (default: 64 MiB)
+#                "(overflow)" (default: 64 MiB). Of several profiles at once the largest holds
+# budget::       percent of one CPU that Sonde may use, deliveries included (default: 0.5 with {start}, 1 with
+#                {profile}; :alloc may use as much again). Where this is not enough for the rate, samples are taken less
+#                often; {status} and the profile's comments say how often. Of several profiles the largest holds
 #
 # == Further options of {start}, for a profiler that stays on
 #
@@ -77,7 +80,7 @@ module Sonde
     # @raise [ArgumentError] if an option is wrong
     def start(**options)
       settings = Report::Settings.new(options)
-      configuration = Configuration.new(**settings.others)
+      configuration = Configuration.new(**{ budget: Configuration::ALWAYS_ON_BUDGET }.merge(settings.others))
       reporter = reporter_for(settings)
       return refuse(unsupported_reason) unless supported?
 

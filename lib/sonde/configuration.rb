@@ -9,7 +9,11 @@ module Sonde
     FRAMES = (10..16_000).freeze
     MEMORY = (1_048_576..1_073_741_824).freeze
 
-    DEFAULTS = { modes: %i[cpu wall].freeze, rate: 100, max_frames: 2000, memory_limit: 67_108_864 }.freeze
+    BUDGETS = (0.1..100).freeze # percent of one CPU
+    ALWAYS_ON_BUDGET = 0.5 # of a profiler that stays on
+
+    DEFAULTS = { modes: %i[cpu wall].freeze, rate: 100, max_frames: 2000, memory_limit: 67_108_864,
+                 budget: 1.0 }.freeze
 
     # @return [Array<Symbol>] what is measured
     attr_reader :modes
@@ -19,6 +23,8 @@ module Sonde
     attr_reader :max_frames
     # @return [Integer] bytes that samples may take until the profile is fetched
     attr_reader :memory_limit
+    # @return [Float] percent of one CPU that Sonde may use
+    attr_reader :budget
 
     def initialize(**options)
       options.each do |name, value|
@@ -28,9 +34,10 @@ module Sonde
       end
       values = DEFAULTS.merge(options)
       @modes = check_modes(values[:modes])
-      @rate = check_rate(values[:rate])
+      @rate = check_number(:rate, values[:rate], RATES, "samples each second")
       @max_frames = check_integer(:max_frames, values[:max_frames], FRAMES)
       @memory_limit = check_integer(:memory_limit, values[:memory_limit], MEMORY)
+      @budget = check_number(:budget, values[:budget], BUDGETS, "percent of one CPU")
       freeze
     end
 
@@ -43,10 +50,10 @@ module Sonde
       modes.dup.freeze
     end
 
-    def check_rate(value)
+    def check_number(name, value, range, unit)
       # NaN is in no range.
-      valid = (value.is_a?(Integer) || value.is_a?(Float) || value.is_a?(Rational)) && RATES.cover?(value)
-      wrong(:rate, value, "#{RATES.first} to #{RATES.last} samples each second") unless valid
+      valid = (value.is_a?(Integer) || value.is_a?(Float) || value.is_a?(Rational)) && range.cover?(value)
+      wrong(name, value, "#{range.begin} to #{range.end} #{unit}") unless valid
       value.to_f
     end
 

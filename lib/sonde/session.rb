@@ -83,7 +83,8 @@ module Sonde
     end
 
     def self.open_window(configuration, engine = Native)
-      engine.open_window(configuration.modes, configuration.rate, configuration.max_frames, configuration.memory_limit)
+      engine.open_window(configuration.modes, configuration.rate, configuration.max_frames, configuration.memory_limit,
+                         configuration.budget / 100.0)
     end
 
     # Runs the block without letting an asynchronous exception in.

@@ -32,7 +32,7 @@ class ConfigurationTest < Minitest::Test
       { max_frames: 9 } => /max_frames: 9 \(allowed: an Integer from 10 to 16000\)/,
       { max_frames: 20.0 } => /max_frames: 20.0/,
       { memory_limit: 1 } => /memory_limit: 1 \(/,
-      { speed: 3 } => /unknown option speed: 3 \(allowed: modes, rate, max_frames, memory_limit\)/
+      { speed: 3 } => /unknown option speed: 3 \(allowed: modes, rate, max_frames, memory_limit, budget\)/
     }.each do |options, message|
       error = assert_raises(ArgumentError) { Sonde::Configuration.new(**options) }
       assert_match message, error.message

@@ -59,6 +59,13 @@ static uint32_t columns_of_modes(VALUE modes) {
   return columns;
 }
 
+static double budget_of(VALUE budget) {
+  if (NIL_P(budget)) return SN_DEFAULT_BUDGET;
+  SN_EXPECT(RB_FLOAT_TYPE_P(budget) || RB_FIXNUM_P(budget), budget, "a Float or an Integer");
+  SN_EXPECT(NUM2DBL(budget) >= 0.0001 && NUM2DBL(budget) <= 1.0, budget, "between 0.0001 and 1");
+  return NUM2DBL(budget);
+}
+
 static sn_engine_options options_of(VALUE modes, VALUE rate, VALUE max_frames, VALUE memory_limit) {
   sn_engine_options options = {.columns = columns_of_modes(modes)};
   SN_EXPECT(RB_FLOAT_TYPE_P(rate) || RB_FIXNUM_P(rate), rate, "a Float or an Integer");
@@ -74,10 +81,13 @@ static sn_engine_options options_of(VALUE modes, VALUE rate, VALUE max_frames, V
   return options;
 }
 
-/* Sonde::Native.open_window(modes, rate, max_frames, memory_limit) */
-static VALUE open_window(VALUE native, VALUE modes, VALUE rate, VALUE max_frames, VALUE memory_limit) {
+/* Sonde::Native.open_window(modes, rate, max_frames, memory_limit, budget = nil) */
+static VALUE open_window(int argc, VALUE *argv, VALUE native) {
   (void)native;
+  VALUE modes, rate, max_frames, memory_limit, budget;
+  rb_scan_args(argc, argv, "41", &modes, &rate, &max_frames, &memory_limit, &budget);
   sn_engine_options options = options_of(modes, rate, max_frames, memory_limit);
+  options.budget = budget_of(budget);
   sn_window *window = calloc(1, sizeof *window);
   if (!window) rb_memerror();
   VALUE self = rb_data_typed_object_wrap(window_class, window, &window_type);
@@ -108,8 +118,22 @@ static void comment_allocations(sn_window *window) {
   comment(window, text);
 }
 
+/* Said where it is less than nine tenths of what was asked for. */
+static void comment_rate(sn_window *window) {
+  char text[160];
+  double seconds = (double)(sn_the_engine.slot_started - window->started) / 1e9;
+  double instants = (double)(atomic_load(&sn_the_engine.counters.instants) - window->instants);
+  double rate = seconds > 0 ? instants / seconds : 0, wanted = 1e9 / (double)window->interval_ns;
+  bool sampled = window->columns & (1u << SN_CPU_TIME | 1u << SN_WALL_TIME);
+  if (!sampled || instants < 20 || rate > wanted * 0.9) return;
+  snprintf(text, sizeof text, "rate: %.1f instants a second (asked for: %.1f), within a budget of %.2f %% of one CPU",
+           rate, wanted, atomic_load(&sn_the_engine.budget) * 100);
+  comment(window, text);
+}
+
 static void add_comments(sn_window *window) {
   char text[200];
+  comment_rate(window);
   if (window->failed != SN_OK) {
     snprintf(text, sizeof text, "incomplete: samples were lost (%s)", sn_status_text(window->failed));
     comment(window, text);
@@ -160,7 +184,7 @@ void sn_define_window(VALUE native) {
   rb_gc_register_mark_object(window_class);
   rb_undef_alloc_func(window_class);
   rb_undef_method(rb_singleton_class(window_class), "new");
-  rb_define_singleton_method(native, "open_window", open_window, 4);
+  rb_define_singleton_method(native, "open_window", open_window, -1);
   rb_define_method(window_class, "flush", window_flush, 0);
   rb_define_method(window_class, "close", window_close, 0);
   rb_define_method(window_class, "closed?", window_closed_p, 0);

@@ -5,6 +5,7 @@
 #include "../collect/collect_status.h"
 #include "../vm/vm_selftest.h"
 #include "classes.h"
+#include "raise.h"
 
 static VALUE native_running_p(VALUE self) {
   (void)self;
@@ -104,10 +105,21 @@ static VALUE native_status(VALUE self) {
   put(hash, "heap", living());
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
   put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
+  put(hash, "delivery_cpu_ns", counter(&e->counters.delivery_cpu_ns));
+  put(hash, "budget", rb_float_new(atomic_load(&((sn_engine *)(uintptr_t)e)->budget)));
   put(hash, "longest_pause_ns", counter(&e->counters.longest_pause_ns));
   put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_pause_ns));
   put(hash, "memory_bytes", SIZET2NUM(sn_engine_memory()));
   return hash;
+}
+
+/* CPU time, in nanoseconds, that delivering a profile took: it is part of what Sonde costs. */
+static VALUE native_count_delivery(VALUE self, VALUE nanoseconds) {
+  (void)self;
+  SN_EXPECT_TYPE(nanoseconds, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(nanoseconds) >= 0, nanoseconds, "0 or more");
+  sn_count(&sn_the_engine.counters.delivery_cpu_ns, (uint64_t)FIX2LONG(nanoseconds));
+  return Qnil;
 }
 
 /* Name of each ability -> nil where it works, else the reason why it does not. */
@@ -131,6 +143,7 @@ static VALUE native_untried(VALUE self) {
 void sn_define_module(VALUE native) {
   rb_define_singleton_method(native, "running?", native_running_p, 0);
   rb_define_singleton_method(native, "status", native_status, 0);
+  rb_define_singleton_method(native, "count_delivery", native_count_delivery, 1);
   rb_define_singleton_method(native, "features", native_features, 0);
   rb_define_singleton_method(native, "untried", native_untried, 0);
 }

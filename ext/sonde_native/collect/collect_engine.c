@@ -10,6 +10,7 @@
 #include "../vm/vm_events.h"
 #include "../vm/vm_frame.h"
 #include "../vm/vm_selftest.h"
+#include "../vm/vm_read.h"
 #include "../vm/vm_thread.h"
 #include "collect_alloc.h"
 #include "collect_gc.h"
@@ -20,7 +21,6 @@
 
 sn_engine sn_the_engine;
 
-static const double DEFAULT_BUDGET = 0.01;
 static int64_t forked_at; /* when this process was forked, for such a child */
 static bool forked;       /* in a child of a process that was profiled: what was inherited is void */
 
@@ -49,15 +49,19 @@ static VALUE seed_all(VALUE unused) {
   return Qnil;
 }
 
+static void allow_memory(size_t limit) {
+  for (int i = 0; i < 2; i++) sn_the_engine.recorder.slots[i].memory.limit = limit;
+}
+
 static void reset_state(const sn_engine_options *options) {
   sn_engine *e = &sn_the_engine;
   sn_recorder_reset(&e->recorder);
-  for (int i = 0; i < 2; i++) e->recorder.slots[i].memory.limit = options->memory_limit;
+  allow_memory(options->memory_limit);
+  e->budget = options->budget;
   memset(&e->counters, 0, sizeof e->counters);
   atomic_store(&e->running, NULL);
   atomic_store(&e->suspended_list, NULL); /* before threads are seeded: they go there */
   atomic_store(&e->tick, 0);
-  e->budget = DEFAULT_BUDGET;
   e->generation++;
   e->process_cpu_at_start = e->born_at ? 0 : sn_clock_process_cpu();
   e->cpu_booked = 0;
@@ -112,12 +116,21 @@ static const uint32_t HEAP_COLUMNS = 1u << SN_HEAP_LIVE_SIZE;
 static const uint32_t ALLOC_COLUMNS =
     1u << SN_ALLOC_SAMPLES | 1u << SN_HEAP_LIVE_SIZE; /* what lives is found among what was allocated */
 
+static size_t larger_limit(size_t a, size_t b) {
+  if (a == 0 || b == 0) return 0; /* none */
+  return a > b ? a : b;
+}
+
 /* The union of what all windows ask for. */
 static void apply_options(uint32_t max_frames) {
   int64_t interval = INT64_MAX;
   uint32_t columns = 0;
+  double budget = 0;
+  size_t memory_limit = sn_windows ? sn_windows->memory_limit : 0;
   for (const sn_window *w = sn_windows; w; w = w->next) {
     if (w->interval_ns < interval) interval = w->interval_ns;
+    if (w->budget > budget) budget = w->budget;
+    memory_limit = larger_limit(memory_limit, w->memory_limit);
     columns |= w->columns;
   }
   if (interval == INT64_MAX) return;
@@ -125,8 +138,10 @@ static void apply_options(uint32_t max_frames) {
   if (!(columns & ALLOC_COLUMNS)) sn_alloc_end();
   if (!(columns & HEAP_COLUMNS)) sn_heap_end();
   sn_worker_wake();
+  allow_memory(memory_limit);
+  sn_the_engine.budget = budget;
+  if (interval != sn_the_engine.base_interval_ns) atomic_store(&sn_the_engine.interval_ns, interval);
   sn_the_engine.base_interval_ns = interval;
-  atomic_store(&sn_the_engine.interval_ns, interval);
   if (max_frames > sn_the_engine.max_frames) sn_the_engine.max_frames = max_frames;
 }
 
@@ -172,6 +187,7 @@ sn_status sn_engine_begin_profile(sn_window *window) {
   window->started = sn_the_engine.slot_started;
   window->started_real = sn_clock_realtime() - (sn_clock_monotonic() - window->started);
   window->failed = SN_OK;
+  window->instants = atomic_load(&sn_the_engine.counters.instants);
   memset(&window->alloc, 0, sizeof window->alloc);
   return prepare_profile(window);
 }
@@ -202,6 +218,8 @@ static VALUE open_body(VALUE data) {
   sn_window *window = request->window;
   window->columns = request->options->columns;
   window->interval_ns = (int64_t)(1e9 / request->options->rate);
+  window->budget = request->options->budget;
+  window->memory_limit = request->options->memory_limit;
   bool started = false;
   if (sn_windows) {
     sn_flush(NULL);
@@ -314,6 +332,7 @@ bool sn_engine_running(void) {
 static void after_fork_in_child(void) {
   forked_at = sn_clock_monotonic();
   atomic_store(&sn_the_engine.enabled, false);
+  sn_vm_read_after_fork();
   sn_worker_forget();
   sn_watch_forget();
   sn_alloc_forget();

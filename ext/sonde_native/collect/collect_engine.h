@@ -12,7 +12,10 @@ typedef struct sn_engine_options {
   double rate; /* instants a second */
   uint32_t max_frames;
   size_t memory_limit; /* bytes for each slot; 0: none */
+  double budget;       /* share of one CPU that Sonde may use */
 } sn_engine_options;
+
+#define SN_DEFAULT_BUDGET 0.01
 
 /* Once, at load. NULL, or a static reason why this process cannot be profiled. own_directory: absolute path of Sonde's
  * Ruby files, kept. */

@@ -27,7 +27,10 @@ typedef struct sn_window {
   uint32_t columns;     /* bit mask of sn_column */
   int64_t started_real; /* UTC nanoseconds */
   int64_t started;      /* monotonic */
-  int64_t interval_ns;  /* as asked for */
+  int64_t interval_ns;  /* as asked for, */
+  double budget;        /* likewise, */
+  size_t memory_limit;  /* and likewise */
+  uint64_t instants;    /* how many there had been when its profile began */
   sn_alloc_error alloc; /* how exact it is */
   sn_status failed;     /* a merge that did not work; said in the profile's comments */
   struct sn_window *next;

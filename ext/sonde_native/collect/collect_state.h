@@ -47,7 +47,7 @@ typedef struct sn_engine {
 
   /* fixed while running */
   int64_t base_interval_ns; /* mean time between instants as asked for */
-  double budget;            /* share of one CPU that Sonde may use */
+  _Atomic double budget;    /* share of one CPU that Sonde may use */
   uint32_t max_frames;
   _Atomic int64_t interval_ns; /* mean time between instants now */
 

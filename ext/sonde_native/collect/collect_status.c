@@ -34,7 +34,8 @@ uint32_t sn_engine_window_count(void) {
 
 uint64_t sn_engine_own_cpu_ns(void) {
   sn_engine *e = &sn_the_engine;
-  return atomic_load(&e->counters.worker_cpu_ns) + atomic_load(&e->counters.job_ns);
+  return atomic_load(&e->counters.worker_cpu_ns) + atomic_load(&e->counters.job_ns) +
+         atomic_load(&e->counters.delivery_cpu_ns);
 }
 
 size_t sn_engine_memory(void) {

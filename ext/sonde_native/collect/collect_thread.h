@@ -90,6 +90,7 @@ typedef struct sn_thread {
   struct sn_thread *next_listed; /* written by whoever set `listed` */
   uint64_t peeked_ec;            /* worker only: see vm_peek.h */
   uint64_t hot_suspensions;      /* worker only: the suspension it watches */
+  uint32_t native_proofs;        /* worker only: instants for which it counts as seen burning off the GVL */
   _Atomic bool burned_natively;  /* CPU without the GVL, since the last flush */
 
   _Atomic(struct sn_capture *) capture; /* collect_watch */

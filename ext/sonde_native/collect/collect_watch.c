@@ -61,22 +61,10 @@ static void hand_over(sn_thread *t) {
   atomic_store_explicit(&t->capture, NULL, memory_order_release);
 }
 
-static struct sn_capture *copy_frames(sn_vm_access access, sn_thread *t, const sn_vm_position *position,
-                                      int64_t instant) {
-  static sn_vm_copied_frame room_for[2][SN_VM_MAX_FRAMES]; /* the worker's, and that of who holds the GVL */
-  sn_vm_copied_frame *frames = room_for[access];
-  uint32_t count, omitted, room = sn_the_engine.max_frames;
-  if (!sn_vm_layout_copy(access, t->vm_address, position, frames, room, &count, &omitted)) return NULL;
+static struct sn_capture *keep(const sn_thread *t, const sn_vm_copied_frame *frames, uint32_t count) {
   struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
   if (!c) return NULL;
-  *c = (struct sn_capture){.thread = t,
-                           .number = t->number,
-                           .position = *position,
-                           .until = instant,
-                           .instants = 1,
-                           .labels = sn_labels_note(t, access == SN_VM_WITH_GVL),
-                           .count = count,
-                           .omitted = omitted};
+  *c = (struct sn_capture){.thread = (sn_thread *)(uintptr_t)t, .number = t->number, .instants = 1, .count = count};
   for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
   return c;
 }
@@ -84,14 +72,7 @@ static struct sn_capture *copy_frames(sn_vm_access access, sn_thread *t, const s
 /* Checked after it was published: a collection that began since sees either the copy or the frames on the thread's
  * stack. What is of no use is handed over all the same, since a marker may be at it; without frames and owner it is
  * just freed. */
-static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *position, int64_t instant) {
-  if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
-    /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
-    sn_count(&sn_the_engine.counters.captures_lost, 1);
-    return;
-  }
-  struct sn_capture *c = copy_frames(access, t, position, instant);
-  if (!c) return;
+static void publish(sn_vm_access access, sn_thread *t, struct sn_capture *c) {
   atomic_store_explicit(&t->capture, c, memory_order_release);
   if (access == SN_VM_WITH_GVL) return;
   const sn_vm_position *known = &c->position;
@@ -102,6 +83,29 @@ static void capture(sn_vm_access access, sn_thread *t, const sn_vm_position *pos
   if (unmoved && sn_vm_layout_gvl_owner() != thread_struct) return;
   c->number = 0;
   hand_over(t);
+}
+
+/* Answers whether the thread can be read. known_ec: see sn_vm_layout_copy. */
+static bool capture(sn_vm_access access, sn_thread *t, uint64_t known_ec, int64_t instant) {
+  static sn_vm_copied_frame room_for[2][SN_VM_MAX_FRAMES]; /* the worker's, and that of who holds the GVL */
+  sn_vm_copied_frame *frames = room_for[access];
+  sn_vm_position position = {.ec = known_ec};
+  uint32_t count, omitted, room = sn_the_engine.max_frames;
+  sn_vm_copy_result result = sn_vm_layout_copy(access, t->vm_address, &position, frames, room, &count, &omitted);
+  if (result != SN_VM_COPY_DONE) return result != SN_VM_COPY_UNREADABLE;
+  if (atomic_load_explicit(&finished_count, memory_order_relaxed) >= FINISHED_LIMIT) {
+    /* Nobody took the GVL for long. The time stays open and goes to what the thread is seen doing next. */
+    sn_count(&sn_the_engine.counters.captures_lost, 1);
+    return true;
+  }
+  struct sn_capture *c = keep(t, frames, count);
+  if (!c) return true;
+  c->position = position;
+  c->until = instant;
+  c->omitted = omitted;
+  c->labels = sn_labels_note(t, access == SN_VM_WITH_GVL);
+  publish(access, t, c);
+  return true;
 }
 
 static bool lock(sn_thread *t) {
@@ -121,11 +125,11 @@ static void stays(sn_thread *t, int64_t instant) {
 }
 
 static void has_moved(sn_vm_access access, sn_thread *t, int64_t instant, void (*moved)(sn_thread *t)) {
-  sn_vm_position position;
   if (!lock(t)) return;
+  const struct sn_capture *old = capture_of(t);
+  uint64_t known_ec = old ? old->position.ec : 0;
   hand_over(t);
-  bool readable = sn_vm_layout_position(access, t->vm_address, &position);
-  if (readable) capture(access, t, &position, instant);
+  bool readable = capture(access, t, known_ec, instant);
   sn_due_unlock(&t->due);
   if (readable) moved(t);
 }

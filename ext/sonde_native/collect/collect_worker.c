@@ -20,7 +20,9 @@ enum {
   LATE_NS = 1000000,      /* an instant observed later than this counts as late */
   LOOK_MIN_NS = 300000,   /* a first look falls this long after the one before, */
   LOOK_SPAN_NS = 4200000, /* plus up to this */
-  BUDGET_EVERY = 256,     /* instants between two looks at Sonde's own cost */
+  BUDGET_FIRST = 8,       /* instants until the first look at Sonde's own cost, */
+  BUDGET_EVERY = 16,      /* and between two */
+  ACTS_EVERY = 256,       /* of acts that take no instant: until the worker's own clock is read */
   MAX_STRETCH = 20,
 };
 
@@ -37,8 +39,10 @@ static struct {
   sn_thread *waiting[WAITING_LIMIT]; /* listed, not looked at yet */
   uint32_t waiting_count;
   uint32_t cold_cursor;
-  int64_t budget_from;
-  uint64_t budget_cost;
+  int64_t started;
+  uint64_t budget_instants; /* at the last look at the cost: their number, */
+  uint64_t budget_cost;     /* and the cost */
+  double cost_each;         /* nanoseconds for one instant, lately; 0: not known yet */
 } me;
 
 static uint64_t random_word(void) {
@@ -240,7 +244,19 @@ static bool burns_since(const sn_thread *t, observation *since) {
   return burning;
 }
 
+/* A thread that waits for the GVL also used much CPU lately, but never right after an instant at which it has none: of
+ * those that have not been seen to burn for long only some are waited for. */
+static bool is_worth_a_nap(sn_thread *t) {
+  enum { ONE_IN = 8 };
+  if (!t->due.busy_lately) return false;
+  if (t->native_proofs == 0) return random_below(ONE_IN) == 0;
+  t->native_proofs--;
+  return true;
+}
+
 static void count_at_once(sn_thread *t) {
+  enum { PROVEN_FOR = 32 };
+  t->native_proofs = PROVEN_FOR;
   if (!sn_due_try_lock(&t->due, 1)) return;
   t->due.burned_at_once = true;
   sn_due_unlock(&t->due);
@@ -269,7 +285,7 @@ static void recheck_all_hot(void) {
   }
   recheck(me.hot, since, me.hot_count, burning);
   for (uint32_t i = 0; i < me.hot_count; i++) {
-    if (burning[i] || !me.hot[i]->due.busy_lately) continue;
+    if (burning[i] || !is_worth_a_nap(me.hot[i])) continue;
     since[count] = since[i];
     unsure[count++] = me.hot[i];
   }
@@ -414,6 +430,7 @@ static void count_lateness(int64_t late) {
 /* Between half and one and a half of the mean after the instant that was due; never a row of them in the past. */
 static void plan_instant(int64_t now) {
   int64_t mean = atomic_load_explicit(&sn_the_engine.interval_ns, memory_order_relaxed);
+  if (mean > sn_the_engine.base_interval_ns) sn_count(&sn_the_engine.counters.stretched, 1);
   me.next_instant += mean / 2 + random_below(mean + 1);
   if (me.next_instant <= now) me.next_instant = now + mean / 2 + random_below(mean + 1);
 }
@@ -428,24 +445,39 @@ static void plan_look(int64_t now) {
 
 /* -- the budget ---------------------------------------------------------------------------------------------------- */
 
-/* Stretches the interval when Sonde uses more CPU than it may, and takes that back when it can. Weights are times
- * between instants, so they stay right. */
+/* What instants may use of one CPU. Flushing, encoding and delivering go first, as their cost over the long run: they
+ * come in lumps. Allocation windows, which the worker also opens, have as much again (collect_alloc_time.c). */
+static double share_for_instants(int64_t now) {
+  const double minute = 60e9;
+  sn_engine *e = &sn_the_engine;
+  double budget = atomic_load_explicit(&e->budget, memory_order_relaxed);
+  if (atomic_load_explicit(&e->watches_allocations, memory_order_relaxed)) budget *= 2;
+  double time = (double)(now - me.started) > minute ? (double)(now - me.started) : minute;
+  double left = budget - (double)atomic_load_explicit(&e->counters.delivery_cpu_ns, memory_order_relaxed) / time;
+  return left > budget / 4 ? left : budget / 4;
+}
+
+/* The interval is the one at which Sonde uses no more CPU than it may, but never shorter than asked for. Weights are
+ * times between instants, so they stay right whatever it is. */
 static void keep_budget(int64_t now) {
   sn_engine *e = &sn_the_engine;
   uint64_t own = (uint64_t)sn_clock_thread_cpu();
   atomic_store_explicit(&e->counters.worker_cpu_ns, own, memory_order_relaxed);
   uint64_t cost = own + atomic_load_explicit(&e->counters.job_ns, memory_order_relaxed);
-  double share = (double)(cost - me.budget_cost) / (double)(now - me.budget_from + 1);
-  int64_t interval = atomic_load_explicit(&e->interval_ns, memory_order_relaxed);
-  if (share > e->budget && interval < e->base_interval_ns * MAX_STRETCH) {
-    interval += interval / 2;
-    sn_count(&e->counters.stretched, 1);
-  } else if (share < e->budget / 2 && interval > e->base_interval_ns) {
-    interval = interval * 2 / 3 > e->base_interval_ns ? interval * 2 / 3 : e->base_interval_ns;
-  }
-  atomic_store_explicit(&e->interval_ns, interval, memory_order_relaxed);
+  uint64_t instants = atomic_load_explicit(&e->counters.instants, memory_order_relaxed);
+  double each = (double)(cost - me.budget_cost) / (double)(instants - me.budget_instants);
+  me.cost_each = me.cost_each > 0 ? me.cost_each + (each - me.cost_each) / 2 : each;
   me.budget_cost = cost;
-  me.budget_from = now;
+  me.budget_instants = instants;
+  double wanted = me.cost_each / share_for_instants(now), longest = (double)e->base_interval_ns * MAX_STRETCH;
+  int64_t interval = (int64_t)(wanted < longest ? wanted : longest);
+  if (interval < e->base_interval_ns) interval = e->base_interval_ns;
+  atomic_store_explicit(&e->interval_ns, interval, memory_order_relaxed);
+}
+
+static bool must_look_at_cost(void) {
+  uint64_t since = atomic_load_explicit(&sn_the_engine.counters.instants, memory_order_relaxed) - me.budget_instants;
+  return since >= (me.cost_each > 0 ? BUDGET_EVERY : BUDGET_FIRST);
 }
 
 /* -- the thread ---------------------------------------------------------------------------------------------------- */
@@ -468,14 +500,14 @@ static int64_t next_time(void) {
 
 static void act(int64_t now) {
   sn_alloc_act(now);
-  if (!me.takes_instants && ++me.acts % BUDGET_EVERY == 0) {
+  if (!me.takes_instants && ++me.acts % ACTS_EVERY == 0) {
     atomic_store_explicit(&sn_the_engine.counters.worker_cpu_ns, (uint64_t)sn_clock_thread_cpu(), memory_order_relaxed);
   }
   if (now >= me.next_instant) {
     count_lateness(now - me.next_instant);
     take_instant(now);
     plan_instant(now);
-    if (atomic_load(&sn_the_engine.counters.instants) % BUDGET_EVERY == 0) keep_budget(now);
+    if (must_look_at_cost()) keep_budget(now);
   }
   if (!looks_wanted()) {
     me.next_look = INT64_MAX;
@@ -523,8 +555,9 @@ const char *sn_worker_start(void) {
   me.next_look = INT64_MAX;
   me.hot_count = 0;
   me.waiting_count = 0;
-  me.budget_from = now;
-  me.budget_cost = 0;
+  me.started = now;
+  me.budget_cost = me.budget_instants = 0;
+  me.cost_each = 0;
   atomic_store(&e->counters.job_ns, 0);
   atomic_store(&e->tick_time, now);
   atomic_store(&e->crowded_until, 0);

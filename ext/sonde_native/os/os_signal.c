@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static void (*callback)(void);
+static pid_t own_pid; /* of the process that installed it */
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   (void)number, (void)info, (void)context;
@@ -28,6 +29,7 @@ const char *sn_os_signal_install(void (*handler)(void)) {
   bool free_to_use = !(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
   if (!ours && !free_to_use) return "this program handles SIGURG itself, which Sonde needs on Ruby before 3.3";
   callback = handler;
+  own_pid = getpid();
   sigfillset(&wanted.sa_mask);
   if (!ours && sigaction(SIGURG, &wanted, NULL) != 0) return "the system refuses signal handlers";
   return NULL;
@@ -37,5 +39,5 @@ void sn_os_signal_send(pid_t tid) {
   struct sigaction now;
   /* The program may have taken the signal for itself since. */
   if (sigaction(SIGURG, NULL, &now) != 0 || !is_ours(&now)) return;
-  if (tid > 0) syscall(SYS_tgkill, getpid(), tid, SIGURG);
+  if (tid > 0) syscall(SYS_tgkill, own_pid, tid, SIGURG);
 }

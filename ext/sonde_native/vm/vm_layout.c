@@ -48,19 +48,15 @@ bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   (void)thread_struct;
   return false;
 }
-bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position) {
-  (void)access, (void)thread_struct, (void)position;
-  return false;
-}
 void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
                           uint32_t n, bool *unmoved) {
   (void)access, (void)structs, (void)positions;
   for (uint32_t i = 0; i < n; i++) unmoved[i] = false;
 }
-bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
-                       sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted) {
+sn_vm_copy_result sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position,
+                                    sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted) {
   (void)access, (void)thread_struct, (void)position, (void)frames, (void)room, (void)count, (void)omitted;
-  return false;
+  return SN_VM_COPY_UNREADABLE;
 }
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
                           sn_vm_stack *stack) {

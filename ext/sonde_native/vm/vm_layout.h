@@ -55,8 +55,6 @@ enum { SN_VM_POSITION_BATCH = 32 };
  * may wake up and free what we look at at any moment, so the kernel copies it. */
 typedef enum sn_vm_access { SN_VM_WITH_GVL, SN_VM_THROUGH_KERNEL } sn_vm_access;
 
-/* False when it cannot be read. Contexts: as the access says. */
-bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position);
 /* For each of at most SN_VM_POSITION_BATCH threads, whether it still stands there; at most one system call for all. A
  * NULL position counts as moved. Contexts: as the access says. */
 void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
@@ -70,11 +68,15 @@ typedef struct sn_vm_copied_frame {
   uint64_t entry; /* what may be the method entry, or lead to it; 0: none */
 } sn_vm_copied_frame;
 
-/* Copies at most `room` frames, leaf first; if there are more, both ends, and *omitted says how many are missing
- * after the first room / 2. False when it cannot be read. Without the GVL the copy is only good if the thread has not
- * moved by the time a marker can see it: publish it, then ask sn_vm_layout_unmoved. Contexts: as the access says. */
-bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
-                       sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted);
+/* MOVED: the position is known, but not the frames. */
+typedef enum sn_vm_copy_result { SN_VM_COPY_UNREADABLE, SN_VM_COPY_MOVED, SN_VM_COPY_DONE } sn_vm_copy_result;
+
+/* Where a thread stands, and at most `room` of its frames, leaf first; if there are more, both ends, and *omitted says
+ * how many are missing after the first room / 2. position->ec may hold what it was last time, which saves a read; else
+ * 0. Without the GVL the copy is only good if the thread has not moved by the time a marker can see it: publish it, then
+ * ask sn_vm_layout_unmoved. Contexts: as the access says. */
+sn_vm_copy_result sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position,
+                                    sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted);
 /* Copied frames, which must have been marked since, as a stack. Contexts: gvl. */
 void sn_vm_layout_resolve(const sn_vm_copied_frame *frames, uint32_t count, uint32_t omitted, uint64_t omitted_frame,
                           sn_vm_stack *stack);

@@ -36,11 +36,20 @@ static uint64_t end_of(const stack_bounds *bounds) {
   return bounds->base + bounds->size * 8;
 }
 
-static bool read_bounds(sn_vm_access access, uintptr_t thread_struct, uint64_t *ec, stack_bounds *bounds) {
-  if (!read_part(access, thread_struct + TH_EC, ec, 8)) return false;
-  if (!read_part(access, *ec, bounds, sizeof *bounds) || !bounds->base) return false;
+static bool plausible(const stack_bounds *bounds) {
   uint64_t end = end_of(bounds);
-  return bounds->cfp > bounds->base && bounds->cfp < end && (end - bounds->cfp) % CFP_SIZE == 0;
+  return bounds->base && bounds->cfp > bounds->base && bounds->cfp < end && (end - bounds->cfp) % CFP_SIZE == 0;
+}
+
+/* In one call if the thread is still in the execution context (fiber) that it was last seen in; *ec: that, or 0. */
+static bool read_bounds(sn_vm_access access, uintptr_t thread_struct, uint64_t *ec, stack_bounds *bounds) {
+  const uint64_t known = *ec;
+  struct iovec to[] = {{ec, 8}, {bounds, sizeof *bounds}};
+  struct iovec from[] = {{(void *)(thread_struct + TH_EC), 8}, {(void *)(uintptr_t)known, sizeof *bounds}};
+  bool at_once = known && access == SN_VM_THROUGH_KERNEL && read_parts(access, to, from, 2, 8 + sizeof *bounds);
+  if (at_once && *ec == known) return plausible(bounds);
+  if (!read_part(access, thread_struct + TH_EC, ec, 8)) return false;
+  return read_part(access, *ec, bounds, sizeof *bounds) && plausible(bounds);
 }
 
 /* A C function on top has no pc of its own: where its caller stands, and the caller's, tells one call from the next.
@@ -70,18 +79,35 @@ static void find_trace(const stack_bounds *bounds, uint64_t sp, sn_vm_position *
   position->trace_bytes = (uint32_t)(room < TRACE_BYTES ? room & ~UINT64_C(7) : TRACE_BYTES);
 }
 
-bool sn_vm_layout_position(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position) {
-  stack_bounds bounds;
-  uint8_t top[TOP_BYTES], trace[TRACE_BYTES];
-  if (!read_bounds(access, thread_struct, &position->ec, &bounds)) return false;
-  uint64_t frames = (end_of(&bounds) - bounds.cfp) / CFP_SIZE;
-  position->cfp = bounds.cfp;
-  position->top = frames < TOP_FRAMES ? (uint32_t)frames : TOP_FRAMES;
-  if (!read_part(access, bounds.cfp, top, (size_t)position->top * CFP_SIZE)) return false;
-  find_trace(&bounds, word_at((uintptr_t)top, CFP_SP), position);
-  if (position->trace_bytes > 0 && !read_part(access, position->trace, trace, position->trace_bytes)) return false;
+/* The upper part of a VM stack, as far as it was read in one go: what is around the top frame's stack pointer, and
+ * most environments. */
+typedef struct stack_part {
+  uint64_t from, to;
+  const uint8_t *bytes;
+} stack_part;
+
+enum { PART_BYTES = 16384 };
+
+static const uint8_t *in_part(const stack_part *part, uint64_t address, size_t size) {
+  bool inside = part->to - part->from >= size && address >= part->from && address <= part->to - size;
+  return inside ? part->bytes + (address - part->from) : NULL;
+}
+
+static bool read_stack_part(sn_vm_access access, const stack_bounds *bounds, const sn_vm_position *position,
+                            stack_part *part) {
+  static uint8_t bytes[PART_BYTES]; /* the worker's: nobody else reads through the kernel */
+  *part = (stack_part){.bytes = bytes};
+  if (access == SN_VM_WITH_GVL || position->trace_bytes == 0) return true;
+  part->to = position->trace + position->trace_bytes;
+  part->from = part->to - bounds->base > PART_BYTES ? part->to - PART_BYTES : bounds->base;
+  return read_part(access, part->from, bytes, part->to - part->from);
+}
+
+/* Where the top frames, just read, stand. */
+static void describe_position(const stack_part *part, const uint8_t *top, sn_vm_position *position) {
+  const uint8_t *trace = in_part(part, position->trace, position->trace_bytes);
+  if (!trace) trace = (const uint8_t *)(uintptr_t)position->trace;
   position->hash = hash_stand(top, position->top, trace, position->trace_bytes);
-  return true;
 }
 
 /* With the GVL: step by step, as a pointer of the past may lead nowhere by now. */
@@ -150,22 +176,29 @@ typedef struct pending {
   uint64_t ep;
 } pending;
 
-/* Reads ep[-2], ep[-1], ep[0] of each in one go. */
-static bool read_environments(sn_vm_access access, const pending *list, uint32_t n, uint64_t (*words)[3]) {
+/* Reads ep[-2], ep[-1], ep[0] of each: what is not in the part, in one go. */
+static bool read_environments(sn_vm_access access, const stack_part *part, const pending *list, uint32_t n,
+                              uint64_t (*words)[3]) {
   struct iovec local[BATCH], remote[BATCH];
+  uint32_t missing = 0;
   for (uint32_t i = 0; i < n; i++) {
-    local[i] = (struct iovec){.iov_base = words[i], .iov_len = sizeof words[i]};
-    remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)(list[i].ep - 16), .iov_len = sizeof words[i]};
+    const uint8_t *there = in_part(part, list[i].ep - 16, sizeof words[i]);
+    if (there) {
+      memcpy(words[i], there, sizeof words[i]);
+      continue;
+    }
+    local[missing] = (struct iovec){.iov_base = words[i], .iov_len = sizeof words[i]};
+    remote[missing++] = (struct iovec){.iov_base = (void *)(uintptr_t)(list[i].ep - 16), .iov_len = sizeof words[i]};
   }
-  return read_parts(access, local, remote, n, n * sizeof words[0]);
+  return missing == 0 || read_parts(access, local, remote, missing, missing * sizeof words[0]);
 }
 
 /* The method slot of the first environment that has one, else of the local one. C functions are told by their first. */
-static bool follow_environments(sn_vm_access access, pending *list, uint32_t n) {
+static bool follow_environments(sn_vm_access access, const stack_part *part, pending *list, uint32_t n) {
   enum { DEEPEST_NESTING = 32 };
   uint64_t words[BATCH][3];
   for (int depth = 0; n > 0 && depth < DEEPEST_NESTING; depth++) {
-    if (!read_environments(access, list, n, words)) return false;
+    if (!read_environments(access, part, list, n, words)) return false;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
       uint64_t flags = words[i][2];
@@ -180,44 +213,64 @@ static bool follow_environments(sn_vm_access access, pending *list, uint32_t n) 
   return true;
 }
 
-static bool copy_batch(sn_vm_access access, uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
-  uint8_t raw[BATCH * CFP_SIZE];
+static bool copy_batch(sn_vm_access access, const stack_part *part, const uint8_t *raw, sn_vm_copied_frame *frames,
+                       uint32_t n) {
   pending list[BATCH];
   uint32_t listed = 0;
-  if (!read_part(access, cfp, raw, (size_t)n * CFP_SIZE)) return false;
   for (uint32_t i = 0; i < n; i++) {
     uintptr_t at = (uintptr_t)raw + (uintptr_t)i * CFP_SIZE;
     frames[i] = (sn_vm_copied_frame){.iseq = word_at(at, CFP_ISEQ), .pc = word_at(at, CFP_PC)};
     if (frames[i].pc == 0) frames[i].iseq = 0;
     if (word_at(at, CFP_EP)) list[listed++] = (pending){.frame = &frames[i], .ep = word_at(at, CFP_EP)};
   }
-  return follow_environments(access, list, listed);
+  return follow_environments(access, part, list, listed);
 }
 
-static bool copy_run(sn_vm_access access, uint64_t cfp, sn_vm_copied_frame *frames, uint32_t n) {
+static bool copy_run(sn_vm_access access, const stack_part *part, uint64_t cfp, sn_vm_copied_frame *frames,
+                     uint32_t n) {
+  uint8_t raw[BATCH * CFP_SIZE];
   for (uint32_t done = 0; done < n;) {
     uint32_t some = n - done < BATCH ? n - done : BATCH;
-    if (!copy_batch(access, cfp + (uint64_t)done * CFP_SIZE, frames + done, some)) return false;
+    if (!read_part(access, cfp + (uint64_t)done * CFP_SIZE, raw, (size_t)some * CFP_SIZE)) return false;
+    if (!copy_batch(access, part, raw, frames + done, some)) return false;
     done += some;
   }
   return true;
 }
 
-bool sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, const sn_vm_position *position,
-                       sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted) {
-  uint64_t ec;
+/* The frames after the first ones. */
+static bool copy_others(sn_vm_access access, const stack_part *part, uint64_t cfp, uint32_t all, uint32_t first,
+                        sn_vm_copied_frame *frames, uint32_t n) {
+  uint32_t leaf = all <= n ? n : n / 2;
+  uint64_t root = cfp + (uint64_t)(all - (n - leaf)) * CFP_SIZE;
+  if (leaf > first && !copy_run(access, part, cfp + (uint64_t)first * CFP_SIZE, frames + first, leaf - first))
+    return false;
+  return copy_run(access, part, root, frames + leaf, n - leaf);
+}
+
+sn_vm_copy_result sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position,
+                                    sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted) {
   stack_bounds bounds;
-  if (!read_bounds(access, thread_struct, &ec, &bounds)) return false;
-  if (ec != position->ec || bounds.cfp != position->cfp) return false;
-  uint64_t all = (end_of(&bounds) - bounds.cfp) / CFP_SIZE - 1; /* not the dummy at the bottom */
-  if (all > SN_VM_MAX_FRAMES) return false;
-  uint32_t n = all < room ? (uint32_t)all : room;
-  uint32_t leaf = all <= room ? n : n / 2;
+  stack_part part;
+  uint8_t top[BATCH * CFP_SIZE];
+  if (!read_bounds(access, thread_struct, &position->ec, &bounds)) return SN_VM_COPY_UNREADABLE;
+  uint64_t whole = (end_of(&bounds) - bounds.cfp) / CFP_SIZE;
+  uint32_t first = whole < BATCH ? (uint32_t)whole : BATCH;
+  if (!read_part(access, bounds.cfp, top, (size_t)first * CFP_SIZE)) return SN_VM_COPY_UNREADABLE;
+  position->cfp = bounds.cfp;
+  position->top = whole < TOP_FRAMES ? (uint32_t)whole : TOP_FRAMES;
+  find_trace(&bounds, word_at((uintptr_t)top, CFP_SP), position);
+  if (!read_stack_part(access, &bounds, position, &part)) return SN_VM_COPY_UNREADABLE;
+  describe_position(&part, top, position);
+  uint64_t all = whole - 1; /* not the dummy at the bottom */
+  if (all > SN_VM_MAX_FRAMES) return SN_VM_COPY_MOVED;
+  uint32_t n = all < room ? (uint32_t)all : room, leaf = all <= room ? n : n / 2;
+  if (first > leaf) first = leaf;
   *count = n;
   *omitted = (uint32_t)all - n;
-  uint64_t root = bounds.cfp + (all - (n - leaf)) * CFP_SIZE;
-  if (!copy_run(access, bounds.cfp, frames, leaf) || !copy_run(access, root, frames + leaf, n - leaf)) return false;
-  return true;
+  bool copied = copy_batch(access, &part, top, frames, first) &&
+                copy_others(access, &part, bounds.cfp, (uint32_t)all, first, frames, n);
+  return copied ? SN_VM_COPY_DONE : SN_VM_COPY_MOVED;
 }
 
 #endif

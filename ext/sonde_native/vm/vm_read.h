@@ -11,6 +11,9 @@
 /* False unless all of it could be read. */
 bool sn_vm_read(uintptr_t address, void *to, size_t size);
 
+/* In a forked child, before anything is read. A plain store. */
+void sn_vm_read_after_fork(void);
+
 /* The same for several parts (at most IOV_MAX), read in this order; `all`: the sum of their sizes. */
 bool sn_vm_read_parts(const struct iovec *to, const struct iovec *from, uint32_t n, size_t all);
 

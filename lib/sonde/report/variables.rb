@@ -24,7 +24,8 @@ module Sonde
         "SONDE_MODES" => "what is measured, as in cpu,wall (sonde/auto)",
         "SONDE_RATE" => "samples each second (sonde/auto)",
         "SONDE_MAX_FRAMES" => "frames kept of a stack (sonde/auto)",
-        "SONDE_MEMORY_LIMIT" => "bytes that samples may take (sonde/auto)"
+        "SONDE_MEMORY_LIMIT" => "bytes that samples may take (sonde/auto)",
+        "SONDE_BUDGET" => "percent of one CPU that Sonde may use (sonde/auto)"
       }.freeze
 
       # Those that other tools have made common.
@@ -50,7 +51,7 @@ module Sonde
       DEFAULT_EXPORT = "file"
       # Options of Sonde.start that are read here only; those of reporting it reads itself (Settings).
       RANGES = { rate: Configuration::RATES, max_frames: Configuration::FRAMES,
-                 memory_limit: Configuration::MEMORY }.freeze
+                 memory_limit: Configuration::MEMORY, budget: Configuration::BUDGETS }.freeze
 
       class << self
         # Of a start from the environment alone.
@@ -65,7 +66,7 @@ module Sonde
             name = "SONDE_#{option.to_s.upcase}"
             next if environment[name].nil?
 
-            kind = option == :rate ? :float : :integer
+            kind = %i[rate budget].include?(option) ? :float : :integer
             options[option] = environment.public_send(kind, name, nil, range)
           end
           options
