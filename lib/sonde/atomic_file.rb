@@ -3,6 +3,10 @@
 module Sonde
   # Writes files of which nobody ever sees half.
   module AtomicFile
+    # Without this, where a program has set Encoding.default_internal (every Rails does), Ruby would take bytes for text
+    # and translate them. File::BINARY among the flags does not prevent that.
+    BYTES = { binmode: true }.freeze
+
     class << self
       # Past the limit for the size of a file, a write brings SIGXFSZ, which ends the program.
       #
@@ -19,7 +23,7 @@ module Sonde
         check_limit(path, bytes)
         part = part_of(path)
         begin
-          File.open(part, File::WRONLY | File::CREAT | File::EXCL | File::BINARY, 0o666) do |file|
+          File.open(part, File::WRONLY | File::CREAT | File::EXCL, 0o666, **BYTES) do |file|
             file.write(bytes)
           end
           File.rename(part, path)
@@ -54,7 +58,7 @@ module Sonde
       end
 
       def write_into(path, bytes)
-        File.open(path, File::WRONLY | File::BINARY) { |file| file.write(bytes) }
+        File.open(path, File::WRONLY, **BYTES) { |file| file.write(bytes) }
       end
 
       def part_of(path)

@@ -38,6 +38,12 @@ class ForeignSurroundingsTest < Minitest::Test
     end
   end
 
+  def test_default_encodings_as_in_rails
+    foreign("default_encodings") do |run|
+      assert_in_delta run.mode == :wrapped ? 0.3 : 0.2, run.seconds("cpu-time", "#größe"), 0.05, run.mode
+    end
+  end
+
   def test_traps_on_every_signal
     foreign("traps_on_every_signal")
   end

@@ -33,6 +33,23 @@ class AtomicFileTest < Minitest::Test
     end
   end
 
+  # As Rails sets it.
+  def test_bytes_stay_bytes_whatever_the_default_encodings
+    before = Encoding.default_internal
+    verbose, $VERBOSE = $VERBOSE, nil
+    bytes = (0..255).to_a.pack("C*")
+    ["UTF-8", "EUC-JP", nil].each do |encoding|
+      Encoding.default_internal = encoding
+      Dir.mktmpdir do |dir|
+        Sonde::AtomicFile.write("#{dir}/a", bytes)
+        assert_equal bytes, File.binread("#{dir}/a")
+      end
+    end
+  ensure
+    Encoding.default_internal = before
+    $VERBOSE = verbose
+  end
+
   def test_a_device_is_written_and_not_replaced
     Sonde::AtomicFile.check("/dev/null")
     Sonde::AtomicFile.write("/dev/null", "x")

@@ -65,8 +65,8 @@ module Sonde
 
       def create(path, bytes)
         AtomicFile.check_limit(path, bytes)
-        mode = File::WRONLY | File::CREAT | File::TRUNC | File::BINARY
-        File.open(path, mode, 0o600) { |file| file.write(bytes) }
+        mode = File::WRONLY | File::CREAT | File::TRUNC
+        File.open(path, mode, 0o600, **AtomicFile::BYTES) { |file| file.write(bytes) }
       end
     end
   end
