@@ -32,7 +32,7 @@ static void empty(void) {
 
 static void known(void) {
   sn_raw_store store;
-  const uint64_t frames[] = {5000, 6000, 5000}, aux[] = {1, 2, 3};
+  const uint64_t frames[] = {5000, 6000, 5000}, aux[] = {1, 2, 1};
   const int32_t lines[] = {1, 2, 1}, other[] = {1, 2, -3};
   make(&store, 0);
   const uint32_t id = sn_raw_store_stack(&store, frames, aux, lines, 3);
