@@ -84,6 +84,8 @@ class ForeignSurroundingsTest < Minitest::Test
     skip "no Ractors before Ruby 3.0" unless defined?(Ractor)
 
     foreign("ractor_beside") do |run|
+      lost = run.profile.comments.grep(/\d+ instants not sampled, as other Ractors lived/)
+      assert_equal BEFORE_3_3 ? 1 : 0, lost.size, run.mode
       next if BEFORE_3_3
 
       assert_in_delta 0.4, run.seconds("cpu-time", "#of_main"), 0.1, run.mode

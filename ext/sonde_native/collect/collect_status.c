@@ -70,7 +70,8 @@ static size_t describe_lateness(char *text, size_t size) {
 
 void sn_engine_describe_losses(char *text, size_t size) {
   sn_engine_counters *c = &sn_the_engine.counters;
-  const loss losses[] = {{atomic_load(&c->overflowed_stacks), "stacks past the memory limit"},
+  const loss losses[] = {{atomic_load(&c->beside_ractors), "instants not sampled, as other Ractors lived"},
+                         {atomic_load(&c->overflowed_stacks), "stacks past the memory limit"},
                          {atomic_load(&c->overflowed_rows), "samples past the memory limit"},
                          {atomic_load(&c->captures_lost), "stacks of waiting threads not copied"},
                          {atomic_load(&sn_the_engine.recorder.lock_failures), "samples without a free slot"},

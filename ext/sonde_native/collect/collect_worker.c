@@ -166,6 +166,10 @@ static void on_signal(void) {
   if (atomic_load_explicit(&asked.tid, memory_order_acquire) != sn_os_thread_id()) return;
   sn_thread *t = atomic_load_explicit(&asked.thread, memory_order_acquire);
   if (sn_vm_layout_gvl_owner() != t->vm_address) return;
+  if (sn_vm_layout_has_other_ractors()) {
+    sn_count(&sn_the_engine.counters.beside_ractors, 1);
+    return;
+  }
   sn_sample_note_top(t);
   sn_vm_events_job_from_handler(t->vm_address);
 }

@@ -48,6 +48,9 @@ bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   (void)thread_struct;
   return false;
 }
+bool sn_vm_layout_has_other_ractors(void) {
+  return false;
+}
 void sn_vm_layout_unmoved(sn_vm_access access, const uintptr_t *structs, const sn_vm_position *const *positions,
                           uint32_t n, bool *unmoved) {
   (void)access, (void)structs, (void)positions;
@@ -135,6 +138,10 @@ bool sn_vm_layout_may_register_job(uintptr_t thread_struct) {
   uintptr_t ec = (uintptr_t)word_at(thread_struct, TH_EC);
   if (!ec || !one_ractor()) return false;
   return (*(const volatile uint32_t *)(ec + EC_INTERRUPT_MASK) & INTERRUPT_POSTPONED_JOB) == 0;
+}
+
+bool sn_vm_layout_has_other_ractors(void) {
+  return !one_ractor();
 }
 
 /* -- self-test ----------------------------------------------------------------------------------------------------- */

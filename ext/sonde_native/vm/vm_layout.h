@@ -40,6 +40,9 @@ pid_t sn_vm_layout_native_id(VALUE thread);
  * under way on it and there is one Ractor only. Contexts: signal. */
 bool sn_vm_layout_may_register_job(uintptr_t thread_struct);
 
+/* Whether other Ractors live, so that the above is false. Contexts: signal. */
+bool sn_vm_layout_has_other_ractors(void);
+
 /* Where a thread's top frames stand: equal positions mean that it has not moved (or is back at the same place). */
 typedef struct sn_vm_position {
   uint64_t ec, cfp;
