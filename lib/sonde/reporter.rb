@@ -2,6 +2,7 @@
 
 require_relative "clock"
 require_relative "report/background"
+require_relative "report/cost"
 require_relative "report/delivery"
 require_relative "report/flushed"
 require_relative "report/nap"
@@ -145,7 +146,9 @@ module Sonde
     end
 
     def run
+      cost = Report::Cost.new
       until @finishing && @flushed.empty?
+        cost.count
         item = @flushed.shift
         if item
           encode(item)

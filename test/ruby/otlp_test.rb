@@ -4,6 +4,7 @@ require "test_helper"
 require "support/official_otlp"
 require "support/pprof_decoder"
 require "support/pprof_builder"
+require "sonde/export/otlp"
 
 # Sonde's OTLP bodies against the official schema, and against the same profile as pprof.
 class OtlpTest < Minitest::Test
@@ -93,6 +94,42 @@ class OtlpTest < Minitest::Test
     first = OfficialOtlp.profiles(request).first
     assert_equal [pprof.time_nanos, pprof.duration_nanos], [first.time_unix_nano, first.duration_nano]
     assert_equal pprof.period, first.period
+  end
+
+  def test_what_is_too_large_for_one_request_is_split_into_several
+    profile = large_example
+    most = profile.to_otlp.bytesize / 5
+    environment = Sonde::Report::Environment.new({ "OTEL_EXPORTER_OTLP_COMPRESSION" => "none" })
+    exporter = Sonde::Export::Otlp.new(environment, "http://localhost:1", most: most)
+    parts = exporter.encode(Sonde::Report::Flushed.new(profile, 0))
+    assert_operator parts.size, :>=, 5
+    assert_operator parts.map(&:bytesize).max, :<=, most
+    requests = parts.map { |part| OfficialOtlp.decode(part) }
+    requests.each { |request| assert_empty OfficialOtlp.violations(request) }
+    ids = requests.flat_map { |request| OfficialOtlp.profiles(request).map(&:profile_id) }
+    assert_equal ids.size, ids.uniq.size
+    whole = OfficialOtlp.samples(otlp(profile))
+    whole.each do |type, samples|
+      assert_equal samples.sort_by(&:inspect),
+                   requests.flat_map { |request| OfficialOtlp.samples(request)[type] || [] }.sort_by(&:inspect)
+    end
+    assert_equal %w[allocated_space cpu wall], whole.keys.sort
+  end
+
+  def test_a_sample_that_is_too_large_alone_is_said
+    environment = Sonde::Report::Environment.new({})
+    exporter = Sonde::Export::Otlp.new(environment, "http://localhost:1", most: 100)
+    error = assert_raises(Sonde::Error) { exporter.encode(Sonde::Report::Flushed.new(large_example, 0)) }
+    assert_match(/one sample alone has \d+ bytes, more than the 100 of a request/, error.message)
+  end
+
+  def large_example
+    builder = PprofBuilder.new([%w[cpu-time nanoseconds], %w[wall-time nanoseconds], %w[alloc-size bytes]])
+    200.times do |i|
+      builder.sample([["Foo#bar#{i}", "/a.rb", i + 1], ["<main>", "/a.rb", 20]], [i, 30, i.odd? ? 0 : 8],
+                     { "thread id" => "77", "thread name" => "main", "user" => "user #{i % 7}" })
+    end
+    Sonde::Profile.from_pprof(builder.bytes)
   end
 
   def test_an_empty_profile_is_a_valid_body

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../collect/collect_alloc.h"
+#include "../collect/collect_budget.h"
 #include "../collect/collect_engine.h"
 #include "../collect/collect_heap.h"
 #include "../collect/collect_status.h"

@@ -34,6 +34,7 @@ static VALUE drops(const sn_engine *e) {
   put(hash, "probes_skipped", counter(&e->counters.probes_skipped));
   put(hash, "captures_lost", counter(&e->counters.captures_lost));
   put(hash, "beside_ractors", counter(&e->counters.beside_ractors));
+  put(hash, "copies_put_off", counter(&e->counters.copies_put_off));
   put(hash, "truncated_stacks", counter(&e->counters.truncated_stacks));
   put(hash, "overflowed_stacks", ULL2NUM(stacks));
   put(hash, "overflowed_rows", ULL2NUM(rows));

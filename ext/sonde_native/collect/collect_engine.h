@@ -15,8 +15,6 @@ typedef struct sn_engine_options {
   double budget;       /* share of one CPU that Sonde may use */
 } sn_engine_options;
 
-#define SN_DEFAULT_BUDGET 0.01
-
 /* Once, at load. NULL, or a static reason why this process cannot be profiled. own_directory: absolute path of Sonde's
  * Ruby files, kept. */
 const char *sn_engine_init(const char *own_directory, size_t own_directory_length);

@@ -30,13 +30,13 @@ typedef enum sn_thread_phase {
 typedef struct sn_due {
   _Atomic uint32_t lock;
   bool pending;
-  bool native;          /* seen off the GVL */
-  bool busy_lately;     /* it used at least a fifth of a CPU since it was noted before */
-  bool burned_at_once;  /* native: its clock went on while the worker was still at this instant */
-  bool in_gc;           /* the last instant fell into a collection */
-  bool look;            /* the last instant was a first look at a new thread: a stack is wanted, no weight */
-  int64_t instant;      /* the last instant: monotonic time, */
-  int64_t cpu;          /* the thread's CPU clock a moment later, */
+  bool native;            /* seen off the GVL */
+  bool busy_lately;       /* it used at least a fifth of a CPU since it was noted before */
+  uint8_t burned_at_once; /* native: its clock went on while the worker was still at this instant: for how many such */
+  bool in_gc;             /* the last instant fell into a collection */
+  bool look;              /* the last instant was a first look at a new thread: a stack is wanted, no weight */
+  int64_t instant;        /* the last instant: monotonic time, */
+  int64_t cpu;            /* the thread's CPU clock a moment later, */
   int64_t cpu_read_at;  /* and when that was: reading another thread's clock can take longer than a job needs to come */
   int64_t gap;          /* the time since the instant before it */
   bool has_waited;      /* whether was asked: */

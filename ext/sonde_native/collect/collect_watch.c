@@ -10,7 +10,11 @@
 #include "collect_sample.h"
 #include "collect_stack.h"
 
-enum { WATCH_LIMIT = SN_VM_POSITION_BATCH, FINISHED_LIMIT = 4096 };
+enum {
+  WATCH_LIMIT = SN_VM_POSITION_BATCH,
+  FINISHED_LIMIT = 4096,
+  COPY_LIMIT = 4 /* threads whose frames are copied through the kernel in one instant, which is slow */
+};
 
 struct sn_capture {
   struct sn_capture *next;
@@ -43,8 +47,8 @@ static struct sn_capture *capture_of(const sn_thread *t) {
 static void take_native_weight(sn_thread *t, struct sn_capture *c) {
   sn_due *due = &t->due;
   if (!due->pending || !due->native) return;
-  c->weight = due->confirmed[0] + due->confirmed[1] + (due->burned_at_once ? due->gap : 0);
-  c->weight_count = due->confirmed_count[0] + due->confirmed_count[1] + due->burned_at_once;
+  c->weight = due->confirmed[0] + due->confirmed[1] + due->burned_at_once * due->gap;
+  c->weight_count = due->confirmed_count[0] + due->confirmed_count[1] + (due->burned_at_once > 0);
   for (int i = 0; i < 2; i++) due->confirmed[i] = due->confirmed_count[i] = 0;
   due->pending = false;
 }
@@ -134,6 +138,18 @@ static void has_moved(sn_vm_access access, sn_thread *t, int64_t instant, void (
   if (readable) moved(t);
 }
 
+/* What it did at this instant will not be known, nor what of the CPU it used belongs there. Who is put off is drawn by
+ * lot (the order of the look). */
+static void put_off(sn_thread *t, void (*moved)(sn_thread *t)) {
+  sn_count(&sn_the_engine.counters.copies_put_off, 1);
+  if (!lock(t)) return;
+  hand_over(t);
+  for (int i = 0; i < 2; i++) t->due.confirmed[i] = t->due.confirmed_count[i] = 0;
+  if (t->due.native) t->due.pending = false;
+  sn_due_unlock(&t->due);
+  moved(t);
+}
+
 /* Threads whose standing is asked for together. */
 typedef struct question {
   sn_thread *threads[WATCH_LIMIT];
@@ -168,9 +184,17 @@ void sn_watch_instant(sn_vm_access access, int64_t instant, const sn_thread *hol
     sn_thread *t = atomic_load_explicit(&sn_threads.entries[at], memory_order_acquire);
     if (t && t != holder && t->vm_address) ask_about(&q, t);
   }
+  if (count > 0) atomic_fetch_add(&cursor, (uint32_t)(instant >> 8) % count); /* instants are random */
   sn_vm_layout_unmoved(access, q.structs, q.positions, q.count, q.unmoved);
+  uint32_t copied = 0;
   for (uint32_t i = 0; i < q.count; i++) {
-    q.unmoved[i] ? stays(q.threads[i], instant) : has_moved(access, q.threads[i], instant, moved);
+    if (q.unmoved[i]) {
+      stays(q.threads[i], instant);
+    } else if (access == SN_VM_WITH_GVL || copied++ < COPY_LIMIT) {
+      has_moved(access, q.threads[i], instant, moved);
+    } else {
+      put_off(q.threads[i], moved);
+    }
   }
 }
 

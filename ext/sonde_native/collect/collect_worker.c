@@ -9,6 +9,7 @@
 #include "../vm/vm_layout.h"
 #include "../vm/vm_peek.h"
 #include "collect_alloc.h"
+#include "collect_budget.h"
 #include "collect_sample.h"
 #include "collect_watch.h"
 
@@ -20,10 +21,7 @@ enum {
   LATE_NS = 1000000,      /* an instant observed later than this counts as late */
   LOOK_MIN_NS = 300000,   /* a first look falls this long after the one before, */
   LOOK_SPAN_NS = 4200000, /* plus up to this */
-  BUDGET_FIRST = 8,       /* instants until the first look at Sonde's own cost, */
-  BUDGET_EVERY = 16,      /* and between two */
   ACTS_EVERY = 256,       /* of acts that take no instant: until the worker's own clock is read */
-  MAX_STRETCH = 20,
 };
 
 /* Worker only. */
@@ -39,10 +37,6 @@ static struct {
   sn_thread *waiting[WAITING_LIMIT]; /* listed, not looked at yet */
   uint32_t waiting_count;
   uint32_t cold_cursor;
-  int64_t started;
-  uint64_t budget_instants; /* at the last look at the cost: their number, */
-  uint64_t budget_cost;     /* and the cost */
-  double cost_each;         /* nanoseconds for one instant, lately; 0: not known yet */
 } me;
 
 static uint64_t random_word(void) {
@@ -80,7 +74,7 @@ static bool must_watch(void) {
 static void confirm(sn_due *due, const observation *seen) {
   if (!due->pending || due->look) return;
   int64_t burned = sn_due_burned(due->gap, seen->cpu - due->cpu, seen->cpu_read_at - due->cpu_read_at);
-  if (due->native && seen->moved) burned = due->burned_at_once ? due->gap : 0;
+  if (due->native && seen->moved) burned = due->burned_at_once * due->gap;
   due->confirmed[due->in_gc] += burned;
   due->confirmed_count[due->in_gc] += burned * 4 >= due->gap; /* of less it cannot be said that it was seen burning */
 }
@@ -111,7 +105,7 @@ static bool note(sn_thread *t, const observation *seen) {
     due->has_top = seen->has_top;
     if (seen->has_top) due->top = seen->top;
     due->collections = seen->collections;
-    due->burned_at_once = false;
+    due->burned_at_once = 0;
     due->busy_lately = busy;
     due->pending = true;
   }
@@ -248,22 +242,15 @@ static bool burns_since(const sn_thread *t, observation *since) {
   return burning;
 }
 
-/* A thread that waits for the GVL also used much CPU lately, but never right after an instant at which it has none: of
- * those that have not been seen to burn for long only some are waited for. */
-static bool is_worth_a_nap(sn_thread *t) {
-  enum { ONE_IN = 8 };
-  if (!t->due.busy_lately) return false;
-  if (t->native_proofs == 0) return random_below(ONE_IN) == 0;
-  t->native_proofs--;
-  return true;
-}
+/* A thread that waits for the GVL also used CPU lately, but never right after an instant at which it has none. So of
+ * those that have not been seen to burn for long only one in four instants is looked at, and counts for four. */
+enum { PROVEN_FOR = 32, ONE_IN = 4 };
 
 static void count_at_once(sn_thread *t) {
-  enum { PROVEN_FOR = 32 };
-  t->native_proofs = PROVEN_FOR;
   if (!sn_due_try_lock(&t->due, 1)) return;
-  t->due.burned_at_once = true;
+  t->due.burned_at_once = t->native_proofs > 0 ? 1 : ONE_IN;
   sn_due_unlock(&t->due);
+  t->native_proofs = PROVEN_FOR;
 }
 
 /* Which of the threads burn, without having moved. */
@@ -277,27 +264,38 @@ static void recheck(sn_thread **threads, observation *since, uint32_t count, boo
   }
 }
 
+static uint32_t choose_to_check(sn_thread **chosen, observation *since) {
+  bool all = random_below(ONE_IN) == 0;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < me.hot_count; i++) {
+    sn_thread *t = me.hot[i];
+    if (t->native_proofs == 0 && !all) continue;
+    since[count] = (observation){.cpu = t->due.cpu, .cpu_read_at = t->due.cpu_read_at};
+    chosen[count++] = t;
+  }
+  return count;
+}
+
 /* There, only what a thread burns right after an instant is sure to belong to the stack it had at it. One that used
  * much CPU lately but none just now may be waiting for the very CPU that the worker is on: a short nap tells. */
 static void recheck_all_hot(void) {
   observation since[HOT_LIMIT];
-  bool burning[HOT_LIMIT];
-  sn_thread *unsure[HOT_LIMIT];
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < me.hot_count; i++) {
-    since[i] = (observation){.cpu = me.hot[i]->due.cpu, .cpu_read_at = me.hot[i]->due.cpu_read_at};
-  }
-  recheck(me.hot, since, me.hot_count, burning);
-  for (uint32_t i = 0; i < me.hot_count; i++) {
-    if (burning[i] || !is_worth_a_nap(me.hot[i])) continue;
-    since[count] = since[i];
-    unsure[count++] = me.hot[i];
-  }
+  bool burning[HOT_LIMIT] = {false};
+  sn_thread *chosen[HOT_LIMIT];
+  uint32_t count = choose_to_check(chosen, since), unsure = 0;
   if (count == 0) return;
+  recheck(chosen, since, count, burning);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!burning[i] && chosen[i]->native_proofs > 0) chosen[i]->native_proofs--;
+    if (burning[i] || !chosen[i]->due.busy_lately) continue;
+    since[unsure] = since[i];
+    chosen[unsure++] = chosen[i];
+  }
+  if (unsure == 0) return;
   rest();
   sn_os_waiter *waiter = &sn_the_engine.waiter;
   sn_os_waiter_sleep(waiter, sn_os_waiter_seen(waiter), sn_clock_monotonic() + NAP_NS);
-  recheck(unsure, since, count, burning);
+  recheck(chosen, since, unsure, burning);
 }
 
 static void let_go(sn_thread *t) {
@@ -447,43 +445,6 @@ static void plan_look(int64_t now) {
   me.next_look = now + LOOK_MIN_NS + random_below(LOOK_SPAN_NS);
 }
 
-/* -- the budget ---------------------------------------------------------------------------------------------------- */
-
-/* What instants may use of one CPU. Flushing, encoding and delivering go first, as their cost over the long run: they
- * come in lumps. Allocation windows, which the worker also opens, have as much again (collect_alloc_time.c). */
-static double share_for_instants(int64_t now) {
-  const double minute = 60e9;
-  sn_engine *e = &sn_the_engine;
-  double budget = atomic_load_explicit(&e->budget, memory_order_relaxed);
-  if (atomic_load_explicit(&e->watches_allocations, memory_order_relaxed)) budget *= 2;
-  double time = (double)(now - me.started) > minute ? (double)(now - me.started) : minute;
-  double left = budget - (double)atomic_load_explicit(&e->counters.delivery_cpu_ns, memory_order_relaxed) / time;
-  return left > budget / 4 ? left : budget / 4;
-}
-
-/* The interval is the one at which Sonde uses no more CPU than it may, but never shorter than asked for. Weights are
- * times between instants, so they stay right whatever it is. */
-static void keep_budget(int64_t now) {
-  sn_engine *e = &sn_the_engine;
-  uint64_t own = (uint64_t)sn_clock_thread_cpu();
-  atomic_store_explicit(&e->counters.worker_cpu_ns, own, memory_order_relaxed);
-  uint64_t cost = own + atomic_load_explicit(&e->counters.job_ns, memory_order_relaxed);
-  uint64_t instants = atomic_load_explicit(&e->counters.instants, memory_order_relaxed);
-  double each = (double)(cost - me.budget_cost) / (double)(instants - me.budget_instants);
-  me.cost_each = me.cost_each > 0 ? me.cost_each + (each - me.cost_each) / 2 : each;
-  me.budget_cost = cost;
-  me.budget_instants = instants;
-  double wanted = me.cost_each / share_for_instants(now), longest = (double)e->base_interval_ns * MAX_STRETCH;
-  int64_t interval = (int64_t)(wanted < longest ? wanted : longest);
-  if (interval < e->base_interval_ns) interval = e->base_interval_ns;
-  atomic_store_explicit(&e->interval_ns, interval, memory_order_relaxed);
-}
-
-static bool must_look_at_cost(void) {
-  uint64_t since = atomic_load_explicit(&sn_the_engine.counters.instants, memory_order_relaxed) - me.budget_instants;
-  return since >= (me.cost_each > 0 ? BUDGET_EVERY : BUDGET_FIRST);
-}
-
 /* -- the thread ---------------------------------------------------------------------------------------------------- */
 
 /* Instants are taken only while somebody wants them; the first gap begins where that begins. */
@@ -511,7 +472,7 @@ static void act(int64_t now) {
     count_lateness(now - me.next_instant);
     take_instant(now);
     plan_instant(now);
-    if (must_look_at_cost()) keep_budget(now);
+    sn_budget_keep(now);
   }
   if (!looks_wanted()) {
     me.next_look = INT64_MAX;
@@ -559,9 +520,7 @@ const char *sn_worker_start(void) {
   me.next_look = INT64_MAX;
   me.hot_count = 0;
   me.waiting_count = 0;
-  me.started = now;
-  me.budget_cost = me.budget_instants = 0;
-  me.cost_each = 0;
+  sn_budget_begin(now);
   atomic_store(&e->counters.job_ns, 0);
   atomic_store(&e->tick_time, now);
   atomic_store(&e->crowded_until, 0);

@@ -16,8 +16,10 @@ module Sonde
     class Otlp
       Names = OtlpNames
 
-      def initialize(environment, target = nil)
+      # most: bytes of one request, before compression.
+      def initialize(environment, target = nil, most: Names::MAX_BYTES)
         @environment = environment
+        @most = most
         @headers = environment.pairs(setting("HEADERS"), "=", decode: true)
         whole = target.nil? && environment["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"]
         @path = whole ? "" : Names::PATH
@@ -43,12 +45,10 @@ module Sonde
       end
 
       def encode(flushed)
-        body = flushed.profile.to_otlp(resource: resource)
-        if body.bytesize > Names::MAX_BYTES
-          raise Error, "it has #{body.bytesize} bytes, more than the #{Names::MAX_BYTES} that may be sent"
-        end
+        profile = flushed.profile
+        return [] if profile.sample_count.zero?
 
-        flushed.profile.sample_count.zero? ? [] : [@gzip ? Zlib.gzip(body, level: 1) : body]
+        pieces(profile, 0...profile.sample_count, resource).map { |body| @gzip ? Zlib.gzip(body, level: 1) : body }
       end
 
       # A success may still say that what came was refused, and then no other attempt is allowed.
@@ -65,6 +65,16 @@ module Sonde
       end
 
       private
+
+      # As many requests as the limit of size asks for, each a whole with a dictionary of its own: halved until they fit.
+      def pieces(profile, range, resource)
+        body = Names.encode(profile, resource, range)
+        return [body] if body.bytesize <= @most
+        raise Error, "one sample alone has #{body.bytesize} bytes, more than the #{@most} of a request" if range.size == 1
+
+        middle = range.begin + range.size / 2
+        pieces(profile, range.begin...middle, resource) + pieces(profile, middle...range.end, resource)
+      end
 
       def setting(name)
         @environment.first("OTEL_EXPORTER_OTLP_PROFILES_#{name}", "OTEL_EXPORTER_OTLP_#{name}")

@@ -45,9 +45,9 @@ module Sonde
 
       module_function
 
-      # The body of a request.
-      def encode(profile, resource)
-        profile.reshape(types: TYPES, labels: LABELS)
+      # The body of a request with these of the profile's samples.
+      def encode(profile, resource, samples = 0...profile.sample_count)
+        profile.reshape(types: TYPES, labels: LABELS, samples: samples)
                .encode_otlp(resource.map { |key, value| [key.to_s, value.is_a?(Integer) ? value : value.to_s] },
                             "sonde", VERSION, SecureRandom.random_bytes(16))
       end

@@ -2,6 +2,7 @@
 
 require_relative "../clock"
 require_relative "background"
+require_relative "cost"
 require_relative "failure"
 require_relative "nap"
 require_relative "voice"
@@ -119,7 +120,9 @@ module Sonde
       end
 
       def run
+        cost = Cost.new
         loop do
+          cost.count
           item = @sending = @waiting.shift
           if item
             send_all(item)
