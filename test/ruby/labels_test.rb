@@ -12,7 +12,7 @@ class LabelsTest < Minitest::Test
   end
 
   def profile(rate: 1000, &block)
-    PprofDecoder.decode(Sonde.profile(rate: rate, &block).to_pprof)
+    PprofDecoder.decode(Sonde.profile(rate: rate, budget: 100, &block).to_pprof) # whatever it costs
   end
 
   def cpu_by(profile, key)
@@ -129,6 +129,55 @@ class LabelsTest < Minitest::Test
     assert_empty wrong(profile, { "burn_a" => "a", "burn_b" => "b" }).map { |s| [s.frames.map(&:name), s.labels] }
     cpu = cpu_by(profile, "job")
     assert_operator cpu["a"] + cpu["b"], :>, 0.5 * profile.total("cpu-time") / 1e9
+  end
+
+  def red
+    40.times { |i| i * i }
+  end
+
+  def blue
+    40.times { |i| i * i }
+  end
+
+  # Two fibers that change their labels all the time, each in a colour that its method's name tells; and whose they are.
+  def switch_labels(number, until_then)
+    fibers = %i[red blue].map do |colour|
+      method = method(colour)
+      Fiber.new do
+        count = 0
+        loop do
+          3.times { |i| Sonde.label(job: "#{colour} of #{number}", turn: i + 1) { method.call } }
+          Fiber.yield(count += 3)
+        end
+      end
+    end
+    counts = fibers.map(&:resume) while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < until_then
+    counts.sum
+  end
+
+  def test_labels_that_change_ten_thousand_times_a_second
+    switches = nil
+    began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    profile = profile do
+      threads = Array.new(10) do |number|
+        Thread.new do
+          Thread.current.name = "thread #{number}"
+          switch_labels(number, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.3)
+        end
+      end
+      switches = threads.sum(&:value)
+    end
+    cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - began
+    assert_operator switches / cpu, :>, 10_000, "label switches for each second of CPU"
+    coloured = profile.samples.map do |sample|
+      colour = sample.frames.map { |frame| frame.name[/(?:\A|#)(red|blue)\z/, 1] }.compact.first
+      [colour, sample.labels["thread name"], sample.labels["job"], sample.labels["turn"]] if colour
+    end.compact
+    wrong = coloured.reject do |colour, thread, job, turn|
+      job == "#{colour} of #{thread.delete_prefix("thread ")}" && (1..3).cover?(turn)
+    end
+    assert_empty wrong
+    assert_equal 20, coloured.map { |_, thread, job, _| [thread, job] }.uniq.size
   end
 
   def test_waiting_is_labelled_too
