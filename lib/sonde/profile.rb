@@ -171,20 +171,22 @@ module Sonde
       self
     end
 
-    # How exact the share of a site in an allocation profile is. The total of alloc-samples is exact; to which site the
-    # objects go is sampled. The figure is for the worst case, in which each window of sampling saw one site only; it
-    # is up to 1.7 times too large where sites take turns quickly. For alloc-size it is too small where a few huge
-    # objects were hardly ever picked: look at alloc-samples-unscaled of the site.
+    # How exact a site's part of an allocation or heap profile is. The total of alloc-samples is exact; to which site
+    # the objects go is sampled. What lives is sampled altogether, so for heap-live-samples and heap-live-size this is
+    # the error of the site's value over the total, as if the total were exact. The figure is for the worst case, in
+    # which each window of sampling saw one site only; it is up to 1.7 times too large where sites take turns quickly.
+    # For bytes it says nothing about huge objects of which none was looked at so far: the comment "alloc: ..." says how
+    # rare those are.
     #
     # @param share [Float] the site's part of the total, 0.0 to 1.0
-    # @param by [String] "alloc-samples" or "alloc-size"
+    # @param by [String] "alloc-samples", "alloc-size", "heap-live-samples" or "heap-live-size"
     # @return [Float, nil] one standard error of the share; nil if the profile does not say
     # @raise [ArgumentError] if an option is wrong
     def standard_error(share, by: "alloc-samples")
-      wrong_option(:by, by, "alloc-samples, alloc-size") unless %w[alloc-samples alloc-size].include?(by)
+      wrong_option(:by, by, ERROR_TYPES.join(", ")) unless ERROR_TYPES.include?(by)
       wrong_option(:share, share, "0.0 to 1.0") unless share.is_a?(Numeric) && share >= 0 && share <= 1
       worth = windows_worth(by)
-      worth && Math.sqrt(share * (1.0 - share) / worth)
+      worth && Math.sqrt(share * (by.start_with?("heap") ? 1 : 1.0 - share) / worth)
     end
 
     # @api private
@@ -223,18 +225,28 @@ module Sonde
 
     private
 
+    ERROR_TYPES = %w[alloc-samples alloc-size heap-live-samples heap-live-size].freeze
     ALLOCATIONS = /\Aalloc: .*? worth ([\d.]+) equal ones for alloc-samples, ([\d.]+) for alloc-size; .*? (\d+) est/
                   .freeze
-    private_constant :ALLOCATIONS
+    LIVING = /\Aheap: .*?; worth ([\d.]+) equal ones for heap-live-samples, ([\d.]+) for .*? are (\d+) and (\d+);/
+             .freeze
+    private_constant :ERROR_TYPES, :ALLOCATIONS, :LIVING
 
-    # Each part that was merged has a comment of its own: their shares are weighted by their objects.
+    # Each part that was merged has a comment of its own: their shares are weighted by their totals.
     def windows_worth(type)
-      parts = comments.map { |comment| ALLOCATIONS.match(comment) }.compact
-      parts = parts.map { |part| [part[3].to_f, part[type == "alloc-samples" ? 1 : 2].to_f] }
-                   .select { |objects, worth| objects.positive? && worth.positive? }
+      parts = parts_of(type).select { |total, worth| total.positive? && worth.positive? }
       return nil if parts.empty?
 
-      parts.sum(&:first)**2 / parts.sum { |objects, worth| objects**2 / worth }
+      parts.sum(&:first)**2 / parts.sum { |total, worth| total**2 / worth }
+    end
+
+    # Totals (of allocations: in objects) and what they are worth.
+    def parts_of(type)
+      bytes = type.end_with?("-size")
+      pattern = type.start_with?("heap") ? LIVING : ALLOCATIONS
+      total = pattern == LIVING && bytes ? 4 : 3
+      comments.map { |comment| pattern.match(comment) }.compact
+              .map { |part| [part[total].to_f, part[bytes ? 2 : 1].to_f] }
     end
 
     def wrong_option(name, value, allowed)

@@ -55,23 +55,26 @@ static void program_time_and_units(void) {
   EXPECT_EQ(sn_alloc_units(-1), 0);
 }
 
-/* Equal windows are worth their number, however large; a giant among them is worth one. */
+/* Equal windows are worth one less than their number, nearly, however large; a giant among them is worth a half. */
 static void worth(void) {
-  sn_alloc_error error = {0}, sum = {0};
-  for (int i = 0; i < 50; i++) sn_alloc_error_window(&error, 300, 12000, 9);
+  sn_alloc_error error = {.scouts = 7}, sum = {0};
+  for (int i = 0; i < 49; i++) sn_alloc_error_window(&error, 300, 12000, 9);
   sn_alloc_error_window(&error, 0, 0, 0);
-  EXPECT_EQ(sn_alloc_error_worth(error.objects, error.objects_squared) + 0.5, 50);
+  EXPECT_EQ(sn_alloc_sum_worth(&error.objects) * 50 + 0.5, 49 * 49);
   sn_alloc_error_scale(&error, 1000);
-  EXPECT_EQ(sn_alloc_error_worth(error.objects, error.objects_squared) + 0.5, 50);
+  EXPECT_EQ(error.objects.sum, 49 * 300 * 1000);
+  EXPECT_EQ(sn_alloc_sum_worth(&error.objects) * 50 + 0.5, 49 * 49);
   sn_alloc_error_add(&sum, &error);
   sn_alloc_error_add(&sum, &error);
-  EXPECT_EQ(sn_alloc_error_worth(sum.bytes, sum.bytes_squared) + 0.5, 100);
-  EXPECT_EQ(sum.windows, 100);
+  EXPECT_EQ(sn_alloc_sum_worth(&sum.bytes) * 99 + 0.5, 98 * 98);
+  EXPECT_EQ(sum.windows, 98);
   EXPECT_EQ(sum.empty, 2);
-  EXPECT_EQ(sum.picks, 900);
+  EXPECT_EQ(sum.picks, 882);
+  EXPECT_EQ(sum.scouts, 14);
   sn_alloc_error_window(&sum, 1e12, 1e12, 1);
-  EXPECT_EQ(sn_alloc_error_worth(sum.objects, sum.objects_squared) + 0.5, 1);
-  EXPECT_EQ(sn_alloc_error_worth(0, 0), 0);
+  EXPECT_EQ(sn_alloc_sum_worth(&sum.objects) * 2 + 0.5, 1);
+  sum = (sn_alloc_error){0};
+  EXPECT_EQ(sn_alloc_sum_worth(&sum.objects), 0);
 }
 
 int main(void) {

@@ -105,7 +105,7 @@ static void comment(sn_window *window, const char *text) {
 }
 
 static void comment_allocations(sn_window *window) {
-  char text[600];
+  char text[800];
   bool heap = window->columns >> SN_HEAP_LIVE_SIZE & 1;
   if (heap) {
     sn_heap_describe(text, sizeof text);

@@ -11,6 +11,7 @@
 
 #include "../collect/collect_alloc.h"
 #include "../collect/collect_engine.h"
+#include "../collect/collect_heap.h"
 #include "../collect/collect_sample.h"
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
@@ -96,6 +97,15 @@ static VALUE allocations_by_count(VALUE self, VALUE wanted) {
   return wanted;
 }
 
+/* At most so many living objects are followed. */
+static VALUE heap_limit(VALUE self, VALUE limit) {
+  (void)self;
+  SN_EXPECT_TYPE(limit, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(limit) >= 16 && FIX2LONG(limit) <= SN_HEAP_LIMIT, limit, "16 to 8192");
+  sn_heap_testing_limit((uint32_t)FIX2LONG(limit));
+  return limit;
+}
+
 void sn_define_testing(VALUE native) {
   VALUE testing = rb_define_module_under(native, "Testing");
   rb_define_singleton_method(testing, "bench_sample", bench_sample, 1);
@@ -104,6 +114,7 @@ void sn_define_testing(VALUE native) {
   rb_define_singleton_method(testing, "delay_jobs", delay_jobs, 1);
   rb_define_singleton_method(testing, "use_peek", use_peek, 1);
   rb_define_singleton_method(testing, "allocations_by_count=", allocations_by_count, 1);
+  rb_define_singleton_method(testing, "heap_limit=", heap_limit, 1);
 }
 
 #endif

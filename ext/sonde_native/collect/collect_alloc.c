@@ -96,8 +96,8 @@ sn_alloc_result sn_alloc_settle(void) {
   uint64_t counted = count() - sn_alloc.count_at_start;
   sn_alloc.error.counted = sn_alloc.other_ractors ? 0 : (double)counted;
   result.total = sn_alloc.other_ractors ? (int64_t)sn_alloc.error.estimated : (int64_t)counted;
-  if (sn_alloc.error.objects > 0) {
-    double factor = (double)result.total / sn_alloc.error.objects;
+  if (sn_alloc.error.objects.sum > 0) {
+    double factor = (double)result.total / sn_alloc.error.objects.sum;
     sn_alloc_error_scale(&sn_alloc.error, factor);
     sn_heap_scale(factor);
   } else if (result.total > 0) {
@@ -108,15 +108,17 @@ sn_alloc_result sn_alloc_settle(void) {
   return result;
 }
 
+/* What is rarer than 3 in n is missed by n looks with a chance of 5 %. */
 void sn_alloc_describe(const sn_alloc_error *e, char *text, size_t size) {
   const char *counted = e->counted > 0 ? "" : " (not scaled to the VM's count, which has other Ractors' objects too)";
+  unsigned long long looked = e->picks + e->scouts;
   snprintf(text, size,
            "alloc: %llu windows with objects, %llu without; worth %.1f equal ones for alloc-samples, %.1f for "
            "alloc-size; a share p has a standard error of sqrt(p (1 - p) / worth) at most; %.0f objects counted, %.0f "
-           "estimated before scaling%s",
-           (unsigned long long)e->windows, (unsigned long long)e->empty,
-           sn_alloc_error_worth(e->objects, e->objects_squared), sn_alloc_error_worth(e->bytes, e->bytes_squared),
-           e->counted, e->estimated, counted);
+           "estimated before scaling%s; the size of %llu was looked at: huge ones, if fewer than 1 in %llu, may have "
+           "been missed",
+           (unsigned long long)e->windows, (unsigned long long)e->empty, sn_alloc_sum_worth(&e->objects),
+           sn_alloc_sum_worth(&e->bytes), e->counted, e->estimated, counted, looked, looked / 3 + 1);
 }
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */

@@ -67,6 +67,7 @@ typedef struct sn_alloc_state {
 
   sn_alloc_scout scouts[SN_SIZES_SCOUTS];
   uint32_t scout_count;
+  uint32_t scouted; /* also those that were not kept: nothing but their slot */
   sn_alloc_sizes sizes;
 
   /* its picks, until they are booked */

@@ -67,6 +67,7 @@ static void not_counted(uint32_t now) {
 static void send_scout(const void *birth, uint64_t number) {
   VALUE object = sn_vm_newobj_object(birth);
   sn_alloc.next_scout = sn_alloc_sizes_next_scout(&sn_alloc.sizes, number, &sn_alloc.random);
+  sn_alloc.scouted++;
   if (!sn_vm_object_has_buffer(object) || sn_alloc.scout_count == SN_SIZES_SCOUTS) return;
   sn_alloc.scouts[sn_alloc.scout_count++] = (sn_alloc_scout){.object = object, .place = sn_vm_newobj_place(birth)};
 }
@@ -178,7 +179,7 @@ void sn_alloc_reset(void) {
   sn_alloc.next_pick = 1;
   sn_alloc_sizes_open(&sn_alloc.sizes);
   sn_alloc.next_scout = sn_alloc_sizes_next_scout(&sn_alloc.sizes, 0, &sn_alloc.random);
-  sn_alloc.scout_count = 0;
+  sn_alloc.scout_count = sn_alloc.scouted = 0;
   sn_alloc.picks_wanted = sn_alloc.by_count ? SN_PICKS_BY_COUNT : SN_PICKS_BY_TIME;
   if (sn_heap_is_on()) sn_alloc.picks_wanted = SN_PICKS_FOR_HEAP;
 }
@@ -199,7 +200,8 @@ static void learn_from_scouts(void) {
     if (!scout->object || !sn_vm_object_has_buffer(scout->object)) continue;
     sn_alloc_sizes_learn(&sn_alloc.sizes, scout->place, sn_vm_object_size(scout->object));
   }
-  sn_alloc.scout_count = 0;
+  sn_alloc.error.scouts += sn_alloc.scouted;
+  sn_alloc.scout_count = sn_alloc.scouted = 0;
 }
 
 static double hook_ns(void) {

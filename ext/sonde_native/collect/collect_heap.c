@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/alloc_estimate.h"
 #include "../os/os_clock.h"
 #include "../vm/vm_events.h"
 #include "../vm/vm_object.h"
@@ -45,9 +44,10 @@ static struct {
   size_t rebuilt_at;
   uint64_t died;
   double died_weight, ages[SN_HEAP_AGES], spans[SN_HEAP_SPANS];
-  uint32_t pictured; /* followed at the last look that was booked, */
-  double worth;      /* and what they are worth */
-} heap;
+  uint32_t pictured;           /* followed at the last look that was booked, */
+  sn_alloc_sum objects, bytes; /* and what those that live stand for, by windows */
+  uint32_t limit;
+} heap = {.limit = SN_HEAP_LIMIT};
 
 const char *const sn_heap_age_names[SN_HEAP_AGES] = {"0",      "1",       "2",        "3",
                                                      "4 to 7", "8 to 15", "16 to 31", "32 and more"};
@@ -148,9 +148,9 @@ typedef struct newcomer {
 
 static VALUE add_reference(VALUE data) {
   newcomer *n = (newcomer *)data;
-  if (heap.count == SN_HEAP_LIMIT) thin();
+  if (heap.count >= heap.limit) thin();
   sn_vm_weak_set(&heap.weak, n->entry.number, n->object);
-  if (heap.count < SN_HEAP_LIMIT) heap.entries[heap.count++] = n->entry;
+  if (heap.count < heap.limit) heap.entries[heap.count++] = n->entry;
   return Qnil;
 }
 
@@ -256,7 +256,7 @@ void sn_heap_look(void) {
   if (!heap.on || heap.busy) return;
   heap.busy = true;
   rb_ensure(look_at_all, Qnil, not_busy, Qnil);
-  if (heap.taken < 1 && heap.count < SN_HEAP_LIMIT / 4) heap.taken *= 2;
+  if (heap.taken < 1 && heap.count < heap.limit / 4) heap.taken *= 2;
 }
 
 /* -- booking ------------------------------------------------------------------------------------------------------- */
@@ -284,16 +284,18 @@ static int by_window(const void *a, const void *b) {
 }
 
 /* Objects of one window may be of one site: a window counts once. */
-static double worth_of(const entry *entries, uint32_t count) {
-  double sum = 0, squares = 0, window = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    window += entries[i].size > 0 ? entries[i].weight : 0;
-    if (i + 1 < count && entries[i + 1].window == entries[i].window) continue;
-    sum += window;
-    squares += window * window;
-    window = 0;
+static void sum_up(void) {
+  double objects = 0, bytes = 0;
+  heap.objects = heap.bytes = (sn_alloc_sum){.sum = 0};
+  for (uint32_t i = 0; i < heap.count; i++) {
+    const entry *e = &heap.entries[i];
+    objects += e->size > 0 ? e->weight : 0;
+    bytes += e->weight * (double)e->size;
+    if (i + 1 < heap.count && heap.entries[i + 1].window == e->window) continue;
+    sn_alloc_sum_add(&heap.objects, objects);
+    sn_alloc_sum_add(&heap.bytes, bytes);
+    objects = bytes = 0;
   }
-  return sn_alloc_error_worth(sum, squares);
 }
 
 void sn_heap_settle(void) {
@@ -306,7 +308,7 @@ void sn_heap_settle(void) {
   sn_recorder_leave(&sn_the_engine.recorder, store);
   qsort(heap.entries, heap.count, sizeof *heap.entries, by_window);
   heap.pictured = heap.count;
-  heap.worth = worth_of(heap.entries, heap.count);
+  sum_up();
 }
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */
@@ -349,7 +351,8 @@ const char *sn_heap_begin(void) {
   heap.looked_gc = sn_vm_events_gc_count();
   heap.rebuilt_at = atomic_load(&heap.memory.used);
   heap.died = 0;
-  heap.died_weight = heap.worth = 0;
+  heap.died_weight = 0;
+  heap.objects = heap.bytes = (sn_alloc_sum){.sum = 0};
   memset(heap.ages, 0, sizeof heap.ages);
   memset(heap.spans, 0, sizeof heap.spans);
   heap.busy = false;
@@ -363,6 +366,12 @@ void sn_heap_end(void) {
   heap.count = 0;
   memset(&heap.weak, 0, sizeof heap.weak);
 }
+
+#ifdef SONDE_TESTING
+void sn_heap_testing_limit(uint32_t limit) {
+  heap.limit = limit < SN_HEAP_LIMIT ? limit : SN_HEAP_LIMIT;
+}
+#endif
 
 bool sn_heap_is_on(void) {
   return heap.on;
@@ -379,7 +388,9 @@ size_t sn_heap_memory(void) {
 }
 
 sn_heap_counts sn_heap_counted(void) {
-  sn_heap_counts counts = {.followed = heap.count, .taken = heap.taken, .died = heap.died, .worth = heap.worth};
+  sn_heap_counts counts = {.followed = heap.count, .taken = heap.taken, .died = heap.died};
+  counts.objects = heap.objects;
+  counts.bytes = heap.bytes;
   double all = heap.died_weight > 0 ? heap.died_weight : 1;
   for (int i = 0; i < SN_HEAP_AGES; i++) counts.ages[i] = heap.ages[i] / all;
   for (int i = 0; i < SN_HEAP_SPANS; i++) counts.spans[i] = heap.spans[i] / all;
@@ -388,10 +399,14 @@ sn_heap_counts sn_heap_counted(void) {
 
 void sn_heap_describe(char *text, size_t size) {
   sn_heap_counts c = sn_heap_counted();
-  int used = snprintf(text, size,
-                      "heap: objects that have seen a collection and live, as far as they are followed (%u, 1 in %.0f "
-                      "of the picked ones); worth %.1f equal ones; of %llu that died, in collections seen:",
-                      heap.pictured, 1 / c.taken, c.worth, (unsigned long long)c.died);
+  int used =
+      snprintf(text, size,
+               "heap: objects that have seen a collection and live, as far as they are followed (%u, 1 in %.0f "
+               "of the picked ones); worth %.1f equal ones for heap-live-samples, %.1f for heap-live-size, which "
+               "are %.0f and %.0f; a share p has a standard error of sqrt(p / worth) of that at most; of %llu "
+               "that died, in collections seen:",
+               heap.pictured, 1 / c.taken, sn_alloc_sum_worth(&c.objects), sn_alloc_sum_worth(&c.bytes), c.objects.sum,
+               c.bytes.sum, (unsigned long long)c.died);
   for (int i = 0; i < SN_HEAP_AGES && used > 0 && (size_t)used < size; i++) {
     used += snprintf(text + used, size - (size_t)used, "%s %s: %.1f %%", i ? "," : "", sn_heap_age_names[i],
                      c.ages[i] * 100);

@@ -12,9 +12,15 @@
 
 #include <ruby.h>
 
+#include "../core/alloc_estimate.h"
 #include "collect_state.h"
 
 enum { SN_HEAP_LIMIT = 8192, SN_HEAP_BATCH = 128 };
+
+#ifdef SONDE_TESTING
+/* Follows fewer, from now on. */
+void sn_heap_testing_limit(uint32_t limit);
+#endif
 
 /* The reason why it cannot be asked for, or NULL. */
 const char *sn_heap_refusal(void);
@@ -59,7 +65,7 @@ typedef struct sn_heap_counts {
   double taken; /* share of the picks that is followed */
   uint64_t died;
   double ages[SN_HEAP_AGES], spans[SN_HEAP_SPANS]; /* shares of the objects that died */
-  double worth;                                    /* equal independent objects, at the last look */
+  sn_alloc_sum objects, bytes;                     /* of windows, as they were pictured last */
 } sn_heap_counts;
 
 sn_heap_counts sn_heap_counted(void);

@@ -33,6 +33,28 @@ int64_t sn_alloc_units(double value) {
   return value < most ? (int64_t)value : (int64_t)most;
 }
 
+void sn_alloc_sum_add(sn_alloc_sum *sum, double window) {
+  sum->sum += window;
+  sum->squares += window * window;
+  if (window > sum->largest) sum->largest = window;
+}
+
+void sn_alloc_sum_scale(sn_alloc_sum *sum, double factor) {
+  sum->sum *= factor;
+  sum->squares *= factor * factor;
+  sum->largest *= factor;
+}
+
+void sn_alloc_sum_merge(sn_alloc_sum *to, const sn_alloc_sum *from) {
+  to->sum += from->sum;
+  to->squares += from->squares;
+  if (from->largest > to->largest) to->largest = from->largest;
+}
+
+double sn_alloc_sum_worth(const sn_alloc_sum *sum) {
+  return sum->squares > 0 ? sum->sum * sum->sum / (sum->squares + sum->largest * sum->largest) : 0;
+}
+
 void sn_alloc_error_window(sn_alloc_error *error, double objects, double bytes, uint64_t picks) {
   if (picks == 0) {
     error->empty++;
@@ -40,31 +62,22 @@ void sn_alloc_error_window(sn_alloc_error *error, double objects, double bytes, 
   }
   error->windows++;
   error->picks += picks;
-  error->objects += objects;
-  error->objects_squared += objects * objects;
-  error->bytes += bytes;
-  error->bytes_squared += bytes * bytes;
+  sn_alloc_sum_add(&error->objects, objects);
+  sn_alloc_sum_add(&error->bytes, bytes);
 }
 
 void sn_alloc_error_scale(sn_alloc_error *error, double factor) {
-  error->objects *= factor;
-  error->objects_squared *= factor * factor;
-  error->bytes *= factor;
-  error->bytes_squared *= factor * factor;
+  sn_alloc_sum_scale(&error->objects, factor);
+  sn_alloc_sum_scale(&error->bytes, factor);
 }
 
 void sn_alloc_error_add(sn_alloc_error *to, const sn_alloc_error *from) {
-  to->objects += from->objects;
-  to->objects_squared += from->objects_squared;
-  to->bytes += from->bytes;
-  to->bytes_squared += from->bytes_squared;
+  sn_alloc_sum_merge(&to->objects, &from->objects);
+  sn_alloc_sum_merge(&to->bytes, &from->bytes);
   to->estimated += from->estimated;
   to->counted += from->counted;
   to->windows += from->windows;
   to->empty += from->empty;
   to->picks += from->picks;
-}
-
-double sn_alloc_error_worth(double sum, double sum_of_squares) {
-  return sum_of_squares > 0 ? sum * sum / sum_of_squares : 0;
+  to->scouts += from->scouts;
 }

@@ -44,18 +44,29 @@ double sn_alloc_program_time(int64_t ran_ns, uint64_t objects, double hook_ns, i
 /* A weight in units, saturating. */
 int64_t sn_alloc_units(double value);
 
-/* What is needed to state the error of a profile: sums over windows of what their picks stand for. Windows are
- * independent of each other, objects in one window are not: a window counts as if it had seen one site only, which is
- * the worst case. Then n windows of unequal size are worth (sum)^2 / (sum of squares) equal ones, and a share p of the
- * total has a standard error of sqrt(p (1 - p) / worth) at most. */
+/* Windows are independent of each other, objects in one window are not: a window counts as if it had seen one site only,
+ * which is the worst case. Then n windows of unequal size are worth (sum)^2 / (sum of squares) equal ones, and a share p
+ * of the total has a standard error of sqrt(p (1 - p) / worth) at most. The largest window counts twice among the
+ * squares: where a few windows have most of the total, their number is a matter of luck. */
+typedef struct sn_alloc_sum {
+  double sum, squares, largest;
+} sn_alloc_sum;
+
+void sn_alloc_sum_add(sn_alloc_sum *sum, double window);
+void sn_alloc_sum_scale(sn_alloc_sum *sum, double factor);
+void sn_alloc_sum_merge(sn_alloc_sum *to, const sn_alloc_sum *from);
+/* Equal independent windows that it is worth. 0: nothing was seen. */
+double sn_alloc_sum_worth(const sn_alloc_sum *sum);
+
+/* What is needed to state the error of a profile. */
 typedef struct sn_alloc_error {
-  double objects, objects_squared;
-  double bytes, bytes_squared;
-  double estimated; /* objects before they were scaled to the VM's count */
-  double counted;   /* the VM's count; 0: unknown */
-  uint64_t windows; /* with any picks, */
-  uint64_t empty;   /* and without */
+  sn_alloc_sum objects, bytes; /* of the windows: what their picks stand for */
+  double estimated;            /* objects before they were scaled to the VM's count */
+  double counted;              /* the VM's count; 0: unknown */
+  uint64_t windows;            /* with any picks, */
+  uint64_t empty;              /* and without */
   uint64_t picks;
+  uint64_t scouts; /* further objects, of which the size was looked at only */
 } sn_alloc_error;
 
 /* Adds a window whose picks stand for so many objects and bytes. */
@@ -63,7 +74,5 @@ void sn_alloc_error_window(sn_alloc_error *error, double objects, double bytes, 
 /* Multiplies what the sums stand for. */
 void sn_alloc_error_scale(sn_alloc_error *error, double factor);
 void sn_alloc_error_add(sn_alloc_error *to, const sn_alloc_error *from);
-/* Equal independent windows that it is worth. 0: nothing was seen. */
-double sn_alloc_error_worth(double sum, double sum_of_squares);
 
 #endif
