@@ -51,5 +51,35 @@ end
 window.flush
 window.close
 
+# Allocations and living objects: windows, picks, places of large objects, weak references.
+modes = %i[alloc heap].reject do |mode|
+  Sonde::Native.features[mode == :alloc ? "allocations (mode alloc)" : "living objects (mode heap)"]
+end
+unless modes.empty?
+  kept = []
+  Sonde.start(modes: [:cpu, *modes])
+  make = lambda do |milliseconds|
+    finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + milliseconds / 1000.0
+    while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+      50.times { Object.new }
+      kept << "x" * 20_000 << [1, 2].freeze
+      kept.clear if kept.size > 500
+    end
+  end
+  maker = Thread.new { make[500] }
+  make[1000]
+  maker.join
+  GC.start
+  make[500]
+  Sonde.flush
+  GC.compact if GC.respond_to?(:compact)
+  make[500]
+  pid = fork { make[200] || exit!(Sonde.stop ? 0 : 1) }
+  abort "child: #{$?}" unless Process.wait(pid) && $?.success?
+  Sonde.profile(modes: modes) { make[300] }
+  profile = Sonde.stop
+  abort "no allocations: #{Sonde.status}" unless profile.totals["alloc-samples"].to_i.positive?
+end
+
 child = fork { Sonde.profile { work(50) } && exit!(0) }
 exit(Process.wait2(child).last.exitstatus)
