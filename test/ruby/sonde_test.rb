@@ -183,17 +183,13 @@ class SondeTest < Minitest::Test
     end
   end
 
-  def test_loading_is_silent_quick_and_brings_no_library
-    code = "t = Process.clock_gettime(Process::CLOCK_MONOTONIC); require 'sonde'; " \
-           "print Process.clock_gettime(Process::CLOCK_MONOTONIC) - t, ' ', $LOADED_FEATURES.grep_v(/sonde/).size"
+  # How long it takes: rake bench.
+  def test_loading_is_silent_and_brings_no_library
+    code = "require 'sonde'; print $LOADED_FEATURES.grep_v(/sonde/).size"
     empty, = Open3.capture2e(clean_environment, RbConfig.ruby, "-w", "-e", "print $LOADED_FEATURES.size")
-    seconds = Array.new(3) do
-      out, status = Open3.capture2e(clean_environment, RbConfig.ruby, "-w", "-I#{ROOT}/lib", "-e", code)
-      assert status.success?, out
-      assert_equal empty, out.split.last, out
-      out.to_f
-    end
-    assert_operator seconds.min, :<, 0.1
+    out, status = Open3.capture2e(clean_environment, RbConfig.ruby, "-w", "-I#{ROOT}/lib", "-e", code)
+    assert status.success?, out
+    assert_equal empty, out
   end
 
   private
