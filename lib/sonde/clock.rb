@@ -11,6 +11,11 @@ module Sonde
       READ.call(::Process::CLOCK_MONOTONIC, :nanosecond)
     end
 
+    # Of all threads of this process.
+    def self.process_cpu
+      READ.call(::Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
+    end
+
     # Since 1970.
     def self.real
       READ.call(::Process::CLOCK_REALTIME, :nanosecond)

@@ -85,6 +85,15 @@ module Sonde
       @native = native
     end
 
+    # @api private
+    # CPU time that was measured, but not sampled: nanoseconds, on the main thread of the process of that number.
+    def add_cpu(name, nanoseconds, pid)
+      @native.add_cpu(name, nanoseconds, MAIN_THREAD.merge("thread id" => pid.to_s))
+    end
+
+    MAIN_THREAD = { "thread name" => "main", "state" => "running" }.freeze
+    private_constant :MAIN_THREAD
+
     # Writes a compressed pprof file (by convention, its name ends in .pb.gz). Nobody ever sees half of it: it is
     # written under another name in the same directory, then renamed.
     #

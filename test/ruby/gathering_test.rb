@@ -37,6 +37,12 @@ class GatheringTest < Minitest::Test
     assert_equal 2, several.processes
   end
 
+  def test_the_cpu_time_of_writing_a_part_is_added
+    write("1-100-7000000.pb", "2-100-0.pb")
+    profile = @gathering.finish
+    assert_equal 2 * @cpu + 7_000_000, profile.totals["cpu-time"]
+  end
+
   def test_a_damaged_part_is_left_out
     write("1-100.pb", "2-100.pb")
     File.write(File.join(@directory.path, "3-100.pb"), "no profile")

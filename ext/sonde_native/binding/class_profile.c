@@ -317,6 +317,58 @@ static VALUE profile_encode_otlp(VALUE self, VALUE resource, VALUE name, VALUE v
   return rb_ensure(sink_to_string, (VALUE)&j, destroy_sink, (VALUE)&j);
 }
 
+typedef struct label_list {
+  sn_profile *profile;
+  sn_label labels[8];
+  uint32_t count;
+} label_list;
+
+static int collect_label(VALUE key, VALUE value, VALUE data) {
+  label_list *list = (label_list *)data;
+  SN_EXPECT_TYPE(key, T_STRING);
+  SN_EXPECT_TYPE(value, T_STRING);
+  SN_EXPECT(list->count < SN_ARRAY_LENGTH(list->labels), key, "one of at most 8 labels");
+  sn_profile *p = list->profile;
+  sn_label *label = &list->labels[list->count++];
+  *label = (sn_label){.key = 0};
+  sn_status status = sn_profile_string(p, RSTRING_PTR(key), (size_t)RSTRING_LEN(key), &label->key);
+  if (status == SN_OK) status = sn_profile_string(p, RSTRING_PTR(value), (size_t)RSTRING_LEN(value), &label->str);
+  sn_check(status, "adding a label");
+  return ST_CONTINUE;
+}
+
+static sn_status stack_of_one(sn_profile *p, VALUE name, uint32_t *stack) {
+  sn_function function = {.filename = 0};
+  sn_location location = {.line = 0};
+  uint32_t id = 0;
+  sn_status status = sn_profile_string(p, RSTRING_PTR(name), (size_t)RSTRING_LEN(name), &function.name);
+  if (status == SN_OK) status = sn_profile_function(p, function, &location.function);
+  if (status == SN_OK) status = sn_profile_location(p, location, &id);
+  return status == SN_OK ? sn_profile_stack(p, &id, 1, stack) : status;
+}
+
+/* add_cpu(name, nanoseconds, labels): adds CPU time that was measured, but not sampled, to a stack of one frame of that
+ * name, with a Hash of Strings as labels. Answers whether the profile is one of CPU time. */
+static VALUE profile_add_cpu(VALUE self, VALUE name, VALUE nanoseconds, VALUE labels) {
+  sn_profile *p = get(self)->profile;
+  label_list list = {.profile = p};
+  SN_EXPECT_TYPE(name, T_STRING);
+  SN_EXPECT_TYPE(nanoseconds, T_FIXNUM);
+  SN_EXPECT(FIX2LONG(nanoseconds) >= 0, nanoseconds, "not negative");
+  SN_EXPECT_TYPE(labels, T_HASH);
+  int type = sn_profile_find_type(p, "cpu-time");
+  if (type < 0) return Qfalse;
+  rb_hash_foreach(labels, collect_label, (VALUE)&list);
+  int64_t values[SN_PROFILE_MAX_TYPES] = {0};
+  values[type] = FIX2LONG(nanoseconds);
+  uint32_t stack, set;
+  sn_status status = stack_of_one(p, name, &stack);
+  if (status == SN_OK) status = sn_profile_labels(p, list.labels, list.count, &set);
+  if (status == SN_OK) status = sn_profile_add_sample(p, stack, set, values);
+  sn_check(status, "adding CPU time");
+  return Qtrue;
+}
+
 /* Adds a remark. Returns self. */
 static VALUE profile_comment(VALUE self, VALUE text) {
   SN_EXPECT_TYPE(text, T_STRING);
@@ -432,6 +484,7 @@ void sn_define_profile(VALUE native) {
   rb_define_method(profile_class, "merge", profile_merge, 2);
   rb_define_method(profile_class, "reshape", profile_reshape, 6);
   rb_define_method(profile_class, "encode_otlp", profile_encode_otlp, 4);
+  rb_define_method(profile_class, "add_cpu", profile_add_cpu, 3);
   rb_define_method(profile_class, "comment", profile_comment, 1);
   rb_define_method(profile_class, "sample_types", profile_sample_types, 0);
   rb_define_method(profile_class, "totals", profile_totals, 0);

@@ -69,6 +69,7 @@ module Sonde
 
       def read(part)
         profile = Profile.from_pprof(part.bytes)
+        profile.add_cpu("(sonde)", part.own_cpu, part.pid) if part.own_cpu.positive?
         @pids[part.pid] = true
         profile
       rescue FormatError

@@ -8,8 +8,12 @@ module Sonde
       BOOT = File.expand_path("../run/boot.rb", __dir__)
       PATIENCE = 0.3
 
-      # One finished profile: the process, and its bytes (not compressed).
+      # One finished profile: the process, its bytes (not compressed), and what making them took (see run/part.rb).
       Part = Struct.new(:pid, :path) do
+        def own_cpu
+          path[%r{/\d+-\d+-(\d+)\.pb\z}, 1].to_i
+        end
+
         def bytes
           File.binread(path)
         end
@@ -97,7 +101,7 @@ module Sonde
       end
 
       def names(kind)
-        Dir.children(path).grep(/\A\d+-\d+\.#{kind}\z/).sort_by { |name| name[/-(\d+)/, 1].to_i }
+        Dir.children(path).grep(/\A\d+-\d+(?:-\d+)?\.#{kind}\z/).sort_by { |name| name[/-(\d+)/, 1].to_i }
       end
 
       def make(parents)

@@ -10,7 +10,7 @@ module Sonde
     #
     #   <pid>-<instant>.run     what is running, as long as it is recorded. Where it is left behind by a process that is
     #                           no more, that process could not write its profile
-    #   <pid>-<instant>.pb      the profile
+    #   <pid>-<instant>-<ns>.pb the profile, and the CPU time that it took to make and write it, which is not in it
     #   <pid>-<instant>.reason  one sentence: why there is none
     class Part
       # Programs (and the gems that test them) replace this constant by another. This is the real one.
@@ -31,14 +31,18 @@ module Sonde
         false
       end
 
+      # The block answers how much CPU time is not in the profile, once it is written: nanoseconds.
       def save(bytes)
-        write("pb", bytes)
+        create("#{@path}.pb.part", bytes)
+        File.rename("#{@path}.pb.part", "#{@path}-#{yield}.pb")
         close
       end
 
       # Why there is no profile.
       def note(reason)
-        write("reason", "#{reason}\n")
+        # Nobody ever sees half a file.
+        create("#{@path}.reason.part", "#{reason}\n")
+        File.rename("#{@path}.reason.part", "#{@path}.reason")
         close
       rescue SystemCallError
         nil # There is nowhere left to say it; `sonde run` says that nothing was written.
@@ -55,13 +59,6 @@ module Sonde
       end
 
       private
-
-      # Nobody ever sees half a file.
-      def write(kind, bytes)
-        path = "#{@path}.#{kind}"
-        create("#{path}.part", bytes)
-        File.rename("#{path}.part", path)
-      end
 
       def create(path, bytes)
         AtomicFile.check_limit(path, bytes)

@@ -19,6 +19,10 @@ module Sonde
     #     zlib.
     #  3. Where exec fails, begin anew: `sonde run` adds up several profiles of one process.
     #
+    # CPU time. A forked child is seen from its first instant on. What a Ruby used before it had loaded Sonde, and what
+    # the end of the profile took, is measured, and added under names of their own. Of the same process a program before
+    # an exec may have counted some already; it left word of that in the environment.
+    #
     # It never prints and never raises.
     class Recording
       # Programs (and the gems that test them) replace these constants by others. These are the real ones.
@@ -36,6 +40,12 @@ module Sonde
       # signal handler comes here too, and may have interrupted the very thread it would wait for.
       PATIENCE = 1.0
 
+      # Signal.trap as it is now: programs replace it, too.
+      TRAP = ::Signal.method(:trap)
+      WORTH_A_SAMPLE = 100_000 # nanoseconds
+      COUNTED = "SONDE_RUN_COUNTED" # <pid>:<nanoseconds of CPU>
+      private_constant :TRAP, :WORTH_A_SAMPLE, :COUNTED
+
       @current = nil
 
       class << self
@@ -44,7 +54,7 @@ module Sonde
 
           follow unless @current
           @current = new(ENV.to_h)
-          @current.begin
+          @current.begin(counted_before)
         end
 
         private
@@ -53,10 +63,21 @@ module Sonde
         def follow
           # Registered before anything of the program's: so it runs after all that.
           at_exit { at_end { @current.end_at_exit } }
-          Fork.on(:leave) { at_end { @current.finish } }
+          Fork.on(:leave) { at_end { leave } }
           Fork.on(:stay) { at_end { succeed } }
           Fork.on(:child) { succeed }
           Fork.install if Native.loaded?
+        end
+
+        def leave
+          @current.finish
+          ENV[COUNTED] = "#{@current.pid}:#{Clock.process_cpu}"
+        end
+
+        # Of the CPU time of this process, by what it was before an exec.
+        def counted_before
+          pid, nanoseconds = ENV.delete(COUNTED).to_s.split(":")
+          pid.to_i == Process.pid ? nanoseconds.to_i : 0
         end
 
         # In a child that was forked by C code, the recording is still the parent's.
@@ -65,6 +86,7 @@ module Sonde
         end
 
         def succeed
+          ENV.delete(COUNTED)
           @current = @current.successor
           @current.begin
         end
@@ -72,8 +94,9 @@ module Sonde
 
       attr_reader :pid
 
-      # began: nanoseconds of the monotonic clock; --delay and --duration count from there.
-      def initialize(settings, began = Recording.now)
+      # began: nanoseconds of the monotonic clock; --delay and --duration count from there. cpu_from: CPU time of this
+      # process of which nothing is to be counted.
+      def initialize(settings, began = Recording.now, cpu_from = 0)
         @settings = settings
         @began = began
         @delay = settings["SONDE_RUN_DELAY"].to_f
@@ -83,34 +106,38 @@ module Sonde
         @session = Session.new
         @token = [:turn]
         @ended = false
+        @cpu_from = cpu_from
+        @cpu_before = nil
       end
 
       def self.now
         Clock.monotonic
       end
 
-      def begin
+      # counted_before: nanoseconds of CPU that this process used before it became this Ruby; nil for a Ruby that was
+      # profiled already.
+      def begin(counted_before = nil)
         return @part.note(Native.reason) unless Native.loaded?
         return if @duration.positive? && !before?(@delay + @duration)
         return unless @part.announce("ruby #{$PROGRAM_NAME}")
 
         wait = before?(@delay)
-        open unless wait
+        open(counted_before) unless wait
         start_timer if wait || @duration.positive?
       rescue *PROBLEMS => e
         @part.note(e.message)
       end
 
-      # One for the same program, in a forked child or after an end that did not come.
+      # One for the same program, in a forked child (whose CPU clock began at zero) or after an end that did not come.
       def successor
-        Recording.new(@settings, @began)
+        Recording.new(@settings, @began, Process.pid == @pid ? Clock.process_cpu : 0)
       end
 
       def end_at_exit
         received = []
-        previous = HELD_SIGNALS.map { |signal| [signal, trap(signal) { received << signal }] }
+        previous = HELD_SIGNALS.map { |signal| [signal, TRAP.call(signal) { received << signal }] }
         finish("the program ended before the delay of #{@delay} s was over")
-        previous.each { |signal, handler| trap(signal, handler || "SYSTEM_DEFAULT") }
+        previous.each { |signal, handler| TRAP.call(signal, handler || "SYSTEM_DEFAULT") }
         received.uniq.each { |signal| Process.kill(signal, @pid) }
       end
 
@@ -119,9 +146,10 @@ module Sonde
         exclusively do
           unless @ended
             @ended = true
+            before_stop = Clock.process_cpu
             profile = @session.stop
             if profile
-              @part.save(profile.encode)
+              save(profile, before_stop)
             elsif reason_if_not_begun && before?(@delay)
               @part.note(reason_if_not_begun)
             else
@@ -135,6 +163,20 @@ module Sonde
 
       private
 
+      def save(profile, before_stop)
+        counted = @cpu_from + profile.totals["cpu-time"].to_i
+        unseen = [before_stop - counted, 0].max # until the window was open
+        add_cpu(profile, @cpu_before ? "(start of Ruby)" : "(not sampled)", @cpu_before.to_i + unseen)
+        @part.save(profile.encode) { [Clock.process_cpu - counted - unseen, 0].max }
+      end
+
+      def add_cpu(profile, name, nanoseconds)
+        return unless nanoseconds > WORTH_A_SAMPLE
+
+        labels = { "thread id" => @pid.to_s, "thread name" => "main", "state" => "running" }
+        profile.add_cpu(name, nanoseconds, labels)
+      end
+
       def before?(seconds)
         Recording.now - @began < seconds * 1e9
       end
@@ -144,6 +186,7 @@ module Sonde
         timer = Thread.new do
           if before?(@delay)
             sleep_until(@delay)
+            @cpu_from = Clock.process_cpu
             open
           end
           if @duration.positive?
@@ -159,8 +202,12 @@ module Sonde
         sleep(rest) if rest.positive?
       end
 
-      def open
+      def open(counted_before = nil)
         exclusively do
+          if counted_before
+            @cpu_from = Clock.process_cpu
+            @cpu_before = [@cpu_from - counted_before, 0].max
+          end
           modes = @settings["SONDE_RUN_MODES"].to_s.split(",").map(&:to_sym)
           @session.start(Configuration.new(modes: modes, rate: @settings["SONDE_RUN_RATE"].to_f)) unless @ended
         end
