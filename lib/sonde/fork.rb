@@ -54,7 +54,9 @@ module Sonde
       # Calls the blocks. What goes wrong in one neither stops the others nor reaches the program.
       def tell(event)
         Thread.handle_interrupt(NEVER) do
+          child_begins(true) if event == :child # what is opened now counts from the fork
           @listeners.fetch(event).each { |block| call(block) }
+          child_begins(false) if event == :child
         end
       rescue *PROBLEMS
         nil # in a Ractor, which may not even look at our variables
@@ -82,6 +84,10 @@ module Sonde
       end
 
       private
+
+      def child_begins(begins)
+        Native.child_begins(begins) if Native.loaded?
+      end
 
       def install_forks
         if RUBY_TELLS

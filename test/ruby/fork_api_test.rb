@@ -34,6 +34,34 @@ class ForkApiTest < Minitest::Test
     refute_includes names, "ForkApiTest#burn_in_child"
   end
 
+  # On a busy machine it takes long until a child profiles itself: here, because something else is told of it first.
+  def test_a_child_counts_from_the_fork_however_long_that_is_ago
+    need_extension
+    out, err, = ruby(<<~'RUBY', "-rsonde")
+      def used
+        Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+      end
+      Sonde.start
+      Sonde::Fork.instance_variable_get(:@listeners)[:child].unshift(-> { sleep 0.1; nil while used < 0.2 })
+      pid = fork do
+        at_stop = used
+        puts at_stop, Sonde.stop.totals.fetch("cpu-time") / 1e9
+        before = used
+        nil while used < before + 0.02
+        sleep 0.1
+        puts used - before, Sonde.profile { sleep 0.01 }.totals.fetch("cpu-time") / 1e9
+        $stdout.flush
+        exit!(0)
+      end
+      Process.wait(pid)
+    RUBY
+    assert_empty err
+    at_stop, profiled, apart, later = out.lines.map(&:to_f)
+    assert_operator at_stop, :>=, 0.2
+    assert_operator profiled, :>=, at_stop - 0.005
+    assert_operator later, :<, apart # what was before the second profile is not in it
+  end
+
   def test_a_child_of_a_child_too
     need_extension
     Sonde.start

@@ -142,10 +142,18 @@ static VALUE native_untried(VALUE self) {
   return sentence ? rb_str_new_cstr(sentence) : Qnil;
 }
 
+/* True before, false after a forked child is told of, by Sonde::Fork. */
+static VALUE native_child_begins(VALUE self, VALUE begins) {
+  (void)self;
+  sn_engine_child_begins(RTEST(begins));
+  return Qnil;
+}
+
 void sn_define_module(VALUE native) {
   rb_define_singleton_method(native, "running?", native_running_p, 0);
   rb_define_singleton_method(native, "status", native_status, 0);
   rb_define_singleton_method(native, "count_delivery", native_count_delivery, 1);
   rb_define_singleton_method(native, "features", native_features, 0);
   rb_define_singleton_method(native, "untried", native_untried, 0);
+  rb_define_singleton_method(native, "child_begins", native_child_begins, 1);
 }

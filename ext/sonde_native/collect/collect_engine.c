@@ -23,6 +23,7 @@ sn_engine sn_the_engine;
 
 static int64_t forked_at; /* when this process was forked, for such a child */
 static bool forked;       /* in a child of a process that was profiled: what was inherited is void */
+static bool child_begins; /* such a child has not yet come back from fork */
 
 /* -- start and stop ------------------------------------------------------------------------------------------------ */
 
@@ -84,10 +85,16 @@ static void stop(void) {
   sn_threads_end();
 }
 
-/* A child that is profiled from its first moment on gets all of its CPU time: its thread's clock began at zero. */
+/* A child that is profiled from its first moment on gets all of its CPU time: its thread's clock began at zero. By the
+ * clock alone this cannot be told: on a busy machine fork takes long. */
 static int64_t just_forked_at(void) {
   const int64_t just_now = 50000000;
-  return forked && sn_clock_monotonic() - forked_at < just_now ? forked_at : 0;
+  if (!forked) return 0;
+  return child_begins || sn_clock_monotonic() - forked_at < just_now ? forked_at : 0;
+}
+
+void sn_engine_child_begins(bool begins) {
+  child_begins = begins && forked;
 }
 
 static const char *start(const sn_engine_options *options) {

@@ -39,4 +39,8 @@ void sn_engine_abandon(sn_window *window);
 
 bool sn_engine_running(void);
 
+/* Whether the program's own code has not yet run in this forked child. The first window that is opened meanwhile counts
+ * from the fork. */
+void sn_engine_child_begins(bool begins);
+
 #endif
