@@ -22,10 +22,12 @@ def problems_of(library)
   wanted = MACHINES[RbConfig::CONFIG["host_cpu"]]
   machine = header[18, 2].unpack1("S<")
   dynamic = IO.popen(["readelf", "-d", library], &:read)
+  # Where Ruby is not in a directory of the system's, it gives every extension the path of its own library.
+  run_paths = dynamic.scan(/R(?:UN)?PATH.*\[(.*)\]/).flatten - [RbConfig::CONFIG["libdir"]]
   [("is made for machine #{machine}, this is #{wanted}" if wanted && machine != wanted),
    ("cannot be read" unless dynamic.include?("NEEDED")),
    ("has initial-exec storage" if dynamic.include?("STATIC_TLS")),
-   ("has a run path: #{dynamic[/(RPATH|RUNPATH).*/]}" if dynamic.match?(/RPATH|RUNPATH/)),
+   ("has a run path: #{run_paths.join(", ")}" if run_paths.any?),
    ("needs an absolute path" if dynamic.match?(/NEEDED.*\[\//)),
    ("has text relocations" if dynamic.include?("TEXTREL"))].compact
 end
