@@ -9,7 +9,7 @@ require "rbconfig"
 class ForkTest < Minitest::Test
   include TestHelper
 
-  LIMIT = 60
+  LIMIT = 180 # seconds: only what hangs takes so long, also on a busy machine
 
   PRELUDE = <<~'RUBY'
     require "sonde"
@@ -51,7 +51,7 @@ class ForkTest < Minitest::Test
       child = fork do
         burn(0.05)
         profile = Sonde.stop
-        exit!(profile.nil? || profile.totals.fetch("cpu-time").between?(30_000_000, 90_000_000) ? 7 : 1)
+        exit!(profile.nil? || profile.totals.fetch("cpu-time").between?(30_000_000, 140_000_000) ? 7 : 1)
       end
       puts status_of(child), Sonde.running?
       burn(0.1)
