@@ -6,8 +6,8 @@ module Sonde
   # There is no lock: every step is one under the GVL, and only a child, which has a single thread, goes through all of
   # it.
   #
-  # Sessions of blocks are not kept alive: a fiber that is dropped in the middle of its block never ends it, but when the
-  # collector takes the fiber, the session goes with it, and so does its window.
+  # Sessions of blocks are not kept alive: a fiber that is dropped in the middle of its block never ends it, but when
+  # the collector takes the fiber, the session goes with it, and so does its window.
   module Sessions
     @lasting = {}.compare_by_identity # session => true
     @blocks = ObjectSpace::WeakMap.new # session => the thread that runs its block; nil: ended

@@ -192,6 +192,17 @@ class SondeTest < Minitest::Test
     assert_equal empty, out
   end
 
+  # Nobody will ever end their blocks; the collector does, when it takes the fibers.
+  def test_fibers_that_are_dropped_inside_a_block_leave_no_profile_running
+    made = 40
+    Thread.new { made.times { Fiber.new { Sonde.profile { Fiber.yield } }.resume } }.join
+    20.times do
+      GC.start
+      break if Sonde.status[:windows] <= made / 4
+    end
+    assert_operator Sonde.status[:windows], :<=, made / 4 # the collector takes stale words for references
+  end
+
   private
 
   def returning

@@ -1,8 +1,8 @@
 /* collect_budget: how often to take instants, so that Sonde uses no more CPU than it may.
  *
  * The worker looks every few instants at what they cost: its own CPU clock, and the time in jobs and events. The mean
- * interval becomes that cost over the share of a CPU that is allowed, but no shorter than asked for and at most 20 times
- * as long. What delivering costs is taken off the share first.
+ * interval becomes that cost over the share of a CPU that is allowed, but no shorter than asked for and at most 20
+ * times as long. What delivering costs is taken off the share first.
  *
  * Contexts: the worker; sn_budget_begin before it starts. No lock.
  */

@@ -494,8 +494,10 @@ static void work(void *unused) {
   sn_engine *e = &sn_the_engine;
   atomic_store_explicit(&e->worker_tid, sn_os_thread_id(), memory_order_release);
   sn_os_thread_be_prompt();
-  while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
+  for (;;) {
     uint32_t seen = sn_os_waiter_seen(&e->waiter);
+    /* After `seen` too: whoever stops us while nothing is planned would else wait for ever. */
+    if (atomic_load_explicit(&e->stop, memory_order_acquire)) break;
     int64_t now = sn_clock_monotonic();
     follow_wishes(now); /* after `seen`: who changes them wakes us afterwards */
     int64_t until = next_time();

@@ -76,8 +76,8 @@ typedef enum sn_vm_copy_result { SN_VM_COPY_UNREADABLE, SN_VM_COPY_MOVED, SN_VM_
 
 /* Where a thread stands, and at most `room` of its frames, leaf first; if there are more, both ends, and *omitted says
  * how many are missing after the first room / 2. position->ec may hold what it was last time, which saves a read; else
- * 0. Without the GVL the copy is only good if the thread has not moved by the time a marker can see it: publish it, then
- * ask sn_vm_layout_unmoved. Contexts: as the access says. */
+ * 0. Without the GVL the copy is only good if the thread has not moved by the time a marker can see it: publish it,
+ * then ask sn_vm_layout_unmoved. Contexts: as the access says. */
 sn_vm_copy_result sn_vm_layout_copy(sn_vm_access access, uintptr_t thread_struct, sn_vm_position *position,
                                     sn_vm_copied_frame *frames, uint32_t room, uint32_t *count, uint32_t *omitted);
 /* Copied frames, which must have been marked since, as a stack. Contexts: gvl. */

@@ -66,11 +66,11 @@ module Sonde
 
       private
 
-      # As many requests as the limit of size asks for, each a whole with a dictionary of its own: halved until they fit.
+      # As many requests as the limit of size asks for, each whole, with a dictionary of its own: halved until they fit.
       def pieces(profile, range, resource)
         body = Names.encode(profile, resource, range)
         return [body] if body.bytesize <= @most
-        raise Error, "one sample alone has #{body.bytesize} bytes, more than the #{@most} of a request" if range.size == 1
+        raise Error, "one sample alone has #{body.bytesize} bytes, more than the #{@most} of a request" if range.one?
 
         middle = range.begin + range.size / 2
         pieces(profile, range.begin...middle, resource) + pieces(profile, middle...range.end, resource)
