@@ -80,7 +80,7 @@ module Sonde
     # @raise [ArgumentError] if an option is wrong
     def start(**options)
       settings = Report::Settings.new(options)
-      configuration = Configuration.new(**{ budget: Configuration::ALWAYS_ON_BUDGET }.merge(settings.others))
+      configuration = settings.configuration
       reporter = reporter_for(settings)
       return refuse(unsupported_reason) unless supported?
 

@@ -24,6 +24,7 @@ class ConfigurationTest < Minitest::Test
       { modes: [] } => /modes: \[\]/,
       { modes: %i[cpu cpu] } => /modes/,
       { modes: nil } => /modes: nil/,
+      { budget: 0 } => /budget: 0 \(allowed: 0.1 to 100 percent of one CPU\)/,
       { rate: 0 } => /rate: 0 \(allowed: 1 to 1000/,
       { rate: 1001 } => /rate: 1001/,
       { rate: Float::NAN } => /rate: NaN/,

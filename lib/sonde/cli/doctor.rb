@@ -54,8 +54,10 @@ module Sonde
       def delivery
         options = Report::Variables.options(ENV.to_h)
         settings = Report::Settings.new(options)
-        Configuration.new(**settings.others)
+        wanted = settings.configuration
         own = { "starts by itself" => starts_by_itself, "service" => settings.environment.service,
+                "measured" => "#{wanted.modes.join(", ")}, up to #{format("%g", wanted.rate)} times a second",
+                "own CPU at most" => "#{format("%g", wanted.budget)} % of one processor",
                 "every" => "#{settings.interval} s", "at the end at most" => "#{settings.exit_timeout} s" }
         own.merge(settings.exporters.map { |exporter| ["to #{exporter.name}", exporter.target] }.to_h)
       rescue ArgumentError => e

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../configuration"
 require_relative "../export"
 require_relative "../reporter"
 require_relative "environment"
@@ -18,6 +19,11 @@ module Sonde
       def initialize(options, variables = ENV.to_h)
         @own, @others = options.partition { |name, _| OPTIONS.include?(name) }.map(&:to_h)
         @environment = Environment.new(variables, @own[:service])
+      end
+
+      # @raise [ArgumentError] if one of the other options is wrong
+      def configuration
+        Configuration.new(**{ budget: Configuration::ALWAYS_ON_BUDGET }.merge(others))
       end
 
       def reporting?
