@@ -343,6 +343,19 @@ class EngineWindowsTest < Minitest::Test
     window.close
   end
 
+  def test_of_several_windows_the_largest_memory_limit_holds
+    small = open_window(memory_limit: 1)
+    large = open_window
+    4.times { |i| eval("def roomy_#{i}; burn(0.02); end; roomy_#{i}", nil, "/nowhere/roomy.rb", i + 1) }
+    names = names_in(decode(large.close))
+    refute_includes names, "(overflow)"
+    assert(names.any? { |name| name.include?("roomy_") })
+    burn(0.05)
+    assert_includes names_in(decode(small.close)), "(overflow)"
+  ensure
+    [small, large].each { |window| window&.close }
+  end
+
   # -- threads -------------------------------------------------------------------------------------------------------
 
   def test_a_living_thread_without_a_readable_stack_keeps_its_time

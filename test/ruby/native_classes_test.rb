@@ -21,7 +21,9 @@ class NativeClassesTest < Minitest::Test
     [[:cpu], 100.0, nil, 0] => [TypeError, /\Amax_frames must be a T_FIXNUM, not a NilClass/],
     [[:cpu], 100.0, 3, 0] => [ArgumentError, /\Amax_frames must be between 4 and 16384, not 3/],
     [[:cpu], 100.0, 2000, 1.5] => [TypeError, /\Amemory_limit must be a T_FIXNUM, not a Float/],
-    [[:cpu], 100.0, 2000, -1] => [ArgumentError, /\Amemory_limit must be 0 \(no limit\) or a number of bytes, not -1/]
+    [[:cpu], 100.0, 2000, -1] => [ArgumentError, /\Amemory_limit must be 0 \(no limit\) or a number of bytes, not -1/],
+    [[:cpu], 100.0, 2000, 0, "all"] => [ArgumentError, /\Abudget must be a Float or an Integer, not "all"/],
+    [[:cpu], 100.0, 2000, 0, 0] => [ArgumentError, /\Abudget must be between 0.0001 and 1, not 0/]
   }.freeze
 
   def setup
