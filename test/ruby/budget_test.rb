@@ -27,7 +27,7 @@ class BudgetTest < Minitest::Test
     status = Sonde.status
     assert_operator status[:effective_rate], :<, 500
     assert_operator status[:stretched], :>, 0
-    assert_in_delta 0.0002, status[:budget]
+    assert_equal 0.0002, status[:budget]
     profile = PprofDecoder.decode(window.close.encode)
     assert_match(/\Arate: \d+\.\d instants a second \(asked for: 1000\.0\), within a budget of 0\.02 % of one CPU\z/,
                  profile.comments.grep(/rate/).first)
@@ -38,11 +38,11 @@ class BudgetTest < Minitest::Test
   def test_the_largest_budget_of_all_windows_holds
     small = open_with_budget(0.001)
     large = open_with_budget(1.0)
-    assert_in_delta 1.0, Sonde.status[:budget]
+    assert_equal 1.0, Sonde.status[:budget]
     burn(0.3)
     assert_in_delta 1000, Sonde.status[:effective_rate], 1
     large.close
-    assert_in_delta 0.001, Sonde.status[:budget]
+    assert_equal 0.001, Sonde.status[:budget]
   ensure
     [small, large].each { |window| window&.close }
   end
@@ -61,9 +61,9 @@ class BudgetTest < Minitest::Test
 
   def test_a_profiler_that_stays_on_has_a_smaller_one_than_a_block
     Sonde.start
-    assert_in_delta 0.005, Sonde.status[:budget]
-    Sonde.profile { assert_in_delta 0.01, Sonde.status[:budget] }
-    assert_in_delta 0.005, Sonde.status[:budget]
+    assert_equal 0.005, Sonde.status[:budget]
+    Sonde.profile { assert_equal 0.01, Sonde.status[:budget] }
+    assert_equal 0.005, Sonde.status[:budget]
   ensure
     Sonde.stop
   end
