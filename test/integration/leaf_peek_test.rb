@@ -4,6 +4,7 @@ require_relative "../test_helper"
 require "json"
 require "open3"
 require "rbconfig"
+require_relative "../support/testing_build"
 
 # The note of the top frame at the instant, where jobs come after the C function has returned. Compiled code does that;
 # a build for testing does it on every Ruby (see vm_events.h). Bounds are wide: a busy machine often takes the CPU from
@@ -53,7 +54,7 @@ class LeafPeekTest < Minitest::Test
 
   def profile(returns, peek:)
     program = File.join(ROOT, "test/support/leaf_peek.rb")
-    command = [RbConfig.ruby, "-w", "-I#{self.class.library}", program, returns.to_s, peek ? "on" : "off"]
+    command = [RbConfig.ruby, "-w", "-I#{TestingBuild.library}", program, returns.to_s, peek ? "on" : "off"]
     out, err, status = Open3.capture3(clean_environment, *command)
     assert status.success?, err
     assert_empty err
@@ -69,17 +70,5 @@ class LeafPeekTest < Minitest::Test
 
   def misplaced(result)
     result["pairs"].keys.grep(C_FUNCTION) - RIGHT
-  end
-
-  # Built once for all tests.
-  def self.library
-    @library ||= begin
-      variables = { "SONDE_TESTING" => "1", "SONDE_REQUIRE_EXTENSION" => "1", "MAKEFLAGS" => nil, "RUBYOPT" => nil }
-      rake = ["-rrake", "-e", "Rake.application.run(%w[--silent compile])"]
-      messages, status = Open3.capture2e(variables, RbConfig.ruby, *rake, chdir: ROOT)
-      raise "Sonde does not compile for testing: #{messages}" unless status.success?
-
-      File.join(ROOT, "tmp", "#{RUBY_VERSION}_#{RUBY_PLATFORM}_testing", "lib")
-    end
   end
 end
