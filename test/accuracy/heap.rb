@@ -54,7 +54,7 @@ module HeapAccuracy
     [profile, values]
   end
 
-  # Each: what there was, what was seen and its stated error (objects, bytes); churn and what is left over what there was.
+  # Errors of what was seen, and stated ones (objects, bytes); churn and what is left, all over what there was.
   def run(seed, seconds)
     kept = []
     Sonde.start(modes: %i[heap])

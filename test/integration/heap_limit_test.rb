@@ -34,7 +34,8 @@ class HeapLimitTest < Minitest::Test
       profile = Sonde.flush
       taken = Sonde.status[:heap][:taken]
       Sonde.stop
-      found = profile.top(by: "heap-live-samples", limit: 1000, cumulative: true).map { |e| [e.name, e.cumulative] }.to_h
+      found = profile.top(by: "heap-live-samples", limit: 1000, cumulative: true)
+                     .map { |entry| [entry.name, entry.cumulative] }.to_h
       total = profile.totals["heap-live-samples"]
       { truth: kept.size, often: found["Object#often"].to_i, rarely: found["Object#rarely"].to_i, taken: taken,
         stated: profile.standard_error(1.0, by: "heap-live-samples").to_f * total }

@@ -3,7 +3,7 @@
 require "test_helper"
 require "open3"
 
-# Allocations and living objects (where this Ruby allows them) beside what is hard on a VM. Each in a process of its own.
+# Allocations and living objects (where this Ruby allows them) beside what is hard on a VM, each in its own process.
 class MemoryModesTest < Minitest::Test
   include TestHelper
 
@@ -132,7 +132,7 @@ class MemoryModesTest < Minitest::Test
   end
 
   def test_the_process_ends_meanwhile
-    before = 'Sonde.start(modes: MODES); kept = []; Thread.new { loop { work(kept) } }; for_some_time(0.2) { work([]) };'
+    before = "Sonde.start(modes: MODES); kept = []; Thread.new { loop { work(kept) } }; for_some_time(0.2) { work([]) }; "
     ["exit", "exit!(0)", "at_exit { GC.start; work(kept) }", "Thread.new { exit }; sleep", "GC.stress = true",
      "exec('true')", "ObjectSpace.define_finalizer(kept, proc { 1000.times { Object.new } })"].each do |ending|
       run_child("#{before} #{ending}")

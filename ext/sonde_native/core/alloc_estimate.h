@@ -44,10 +44,10 @@ double sn_alloc_program_time(int64_t ran_ns, uint64_t objects, double hook_ns, i
 /* A weight in units, saturating. */
 int64_t sn_alloc_units(double value);
 
-/* Windows are independent of each other, objects in one window are not: a window counts as if it had seen one site only,
- * which is the worst case. Then n windows of unequal size are worth (sum)^2 / (sum of squares) equal ones, and a share p
- * of the total has a standard error of sqrt(p (1 - p) / worth) at most. The largest window counts twice among the
- * squares: where a few windows have most of the total, their number is a matter of luck. */
+/* Windows are independent of each other, objects in one window are not: a window counts as if it had seen one site
+ * only, which is the worst case. Then n windows of unequal size are worth (sum)^2 / (sum of squares) equal ones, and a
+ * share p of the total has a standard error of sqrt(p (1 - p) / worth) at most. The largest window counts twice among
+ * the squares: where a few windows have most of the total, their number is a matter of luck. */
 typedef struct sn_alloc_sum {
   double sum, squares, largest;
 } sn_alloc_sum;
