@@ -132,7 +132,8 @@ class MemoryModesTest < Minitest::Test
   end
 
   def test_the_process_ends_meanwhile
-    before = "Sonde.start(modes: MODES); kept = []; Thread.new { loop { work(kept) } }; for_some_time(0.2) { work([]) }; "
+    before = "Sonde.start(modes: MODES); kept = []; Thread.new { loop { work(kept) } }; sleep 0.05; " \
+             "for_some_time(0.15) { work([]) };"
     ["exit", "exit!(0)", "at_exit { GC.start; work(kept) }", "Thread.new { exit }; sleep", "GC.stress = true",
      "exec('true')", "ObjectSpace.define_finalizer(kept, proc { 1000.times { Object.new } })"].each do |ending|
       run_child("#{before} #{ending}")
