@@ -44,6 +44,10 @@ class ForeignSurroundingsTest < Minitest::Test
     end
   end
 
+  def test_methods_that_are_needed_at_the_end_are_replaced
+    foreign("replaced_methods") { |run| assert_operator run.seconds("cpu-time", ".burn"), :>, 0.05 }
+  end
+
   def test_traps_on_every_signal
     foreign("traps_on_every_signal")
   end
