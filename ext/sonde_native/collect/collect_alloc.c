@@ -138,9 +138,11 @@ const char *sn_alloc_refusal(void) {
   return sn_vm_newobj_refusal();
 }
 
-/* Once in the life of a process. */
+/* It is measured once in the life of a process. */
 static VALUE measure_hook(VALUE unused) {
+  static const sn_vm_newobj_callbacks callbacks = {.born = sn_alloc_born, .ractor = before_ractor};
   (void)unused;
+  sn_vm_newobj_prepare(&callbacks);
   if (sn_alloc.hook_size_ns <= 0) {
     sn_alloc.hook_ns = sn_vm_newobj_cost();
     sn_alloc.sizes.any = true;
@@ -152,13 +154,11 @@ static VALUE measure_hook(VALUE unused) {
 }
 
 const char *sn_alloc_begin(void) {
-  static const sn_vm_newobj_callbacks callbacks = {.born = sn_alloc_born, .ractor = before_ractor};
   if (sn_alloc.on) return NULL;
   sn_alloc.stray = false;
   sn_vm_newobj_off();
   sn_alloc.problem = sn_vm_newobj_refusal();
   if (sn_alloc.problem) return sn_alloc.problem;
-  sn_vm_newobj_prepare(&callbacks);
   int raised = 0;
   atomic_store(&sn_alloc.state, SN_WINDOW_OPEN); /* as in a window, but nothing is picked */
   sn_alloc.next_pick = sn_alloc.next_scout = UINT64_MAX;

@@ -10,9 +10,9 @@
  *
  * Picked objects wait until the next window opens (or a flush): then they have the size that is theirs. Those that are
  * to be followed (collect_heap) only wait until their own window is closed. They are marked until then; there are at
- * most SN_ALLOC_PICKS.
+ * most SN_ALLOC_PICKS. Scouts, objects that are looked at for their size only, are marked until their window is closed.
  *
- * core/alloc_estimate.h has the arithmetic, docs/internals/allocation.md the reasons and what was measured.
+ * core/alloc_estimate.h and core/alloc_sizes.h have the arithmetic, docs/internals/allocation.md the reasons and what was measured.
  *
  * Contexts: gvl, unless said otherwise.
  */
