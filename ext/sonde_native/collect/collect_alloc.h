@@ -12,7 +12,8 @@
  * to be followed (collect_heap) only wait until their own window is closed. They are marked until then; there are at
  * most SN_ALLOC_PICKS. Scouts, objects that are looked at for their size only, are marked until their window is closed.
  *
- * core/alloc_estimate.h and core/alloc_sizes.h have the arithmetic, docs/internals/allocation.md the reasons and what was measured.
+ * core/alloc_estimate.h and core/alloc_sizes.h have the arithmetic, docs/internals/allocation.md the reasons and what
+ * was measured.
  *
  * Contexts: gvl, unless said otherwise.
  */
