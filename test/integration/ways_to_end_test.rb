@@ -11,7 +11,7 @@ class WaysToEndTest < Minitest::Test
   include TestHelper
   include ForeignRuns
 
-  WORK = "def work; t = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.03; " \
+  WORK = "def work; t = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1; " \
          "nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < t; end; Process.setrlimit(:CORE, 0); " \
          "$stdout.sync = true; work\n"
 
