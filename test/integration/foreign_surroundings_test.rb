@@ -13,8 +13,9 @@ class ForeignSurroundingsTest < Minitest::Test
 
   def test_clocks_that_lie
     foreign("clocks_that_lie") do |run|
-      # 0.1 s with each of four clocks and after them, and 0.02 s in each child below `sonde run`.
-      assert_in_delta run.mode == :wrapped ? 0.58 : 0.5, run.seconds("cpu-time", "#work"), 0.1, run.mode
+      # 0.1 s with each of four clocks and after them, and 0.02 s in each child below `sonde run`, of which a sample or
+      # two may stand for the fork too.
+      assert_in_delta run.mode == :wrapped ? 0.63 : 0.5, run.seconds("cpu-time", "#work"), 0.15, run.mode
       assert_in_delta Time.now.to_f, run.profile.time_nanos / 1e9, 1000
     end
   end
