@@ -11,8 +11,8 @@ class LabelsTest < Minitest::Test
     need_extension
   end
 
-  def profile(rate: 1000, &block)
-    PprofDecoder.decode(Sonde.profile(rate: rate, budget: 100, &block).to_pprof) # whatever it costs
+  def profile(rate: 1000, **options, &block)
+    PprofDecoder.decode(Sonde.profile(rate: rate, **options, &block).to_pprof)
   end
 
   def cpu_by(profile, key)
@@ -158,7 +158,7 @@ class LabelsTest < Minitest::Test
   def test_labels_that_change_ten_thousand_times_a_second
     switches = nil
     began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
-    profile = profile do
+    profile = profile(budget: 20) do
       threads = Array.new(10) do |number|
         Thread.new do
           Thread.current.name = "thread #{number}"
