@@ -78,7 +78,7 @@ class PumaTest < Minitest::Test
     RUBY
     environment = clean_environment.merge("SONDE_EXPORT" => "datadog=#{@agent.url}", "SONDE_INTERVAL" => "1",
                                           "DD_SERVICE" => "shop", "TMPDIR" => @directory,
-                                          "SONDE_EXIT_TIMEOUT" => "60").merge(variables)
+                                          "SONDE_EXIT_TIMEOUT" => "60", "SONDE_BUDGET" => "20").merge(variables)
     environment["RUBYOPT"] = "-I#{ROOT}/lib -rsonde/auto"
     environment["SONDE_ENABLED"] = "1"
     @puma = Process.spawn(environment, RbConfig.ruby, "-S", "puma", "-C", "#{@directory}/puma.rb",
