@@ -49,9 +49,6 @@ class Exits
     modes.delete(:alloc) if Sonde::Native.features["allocations (mode alloc)"]
     modes.delete(:heap) if Sonde::Native.features["living objects (mode heap)"]
     Sonde.start(rate: Float(ARGV[1]), modes: modes) or abort "Sonde.start failed: #{Sonde.unsupported_reason}"
-    more = { alloc: "allocations (mode alloc)", heap: "living objects (mode heap)" }
-    more = ARGV[1] == "memory" ? more.reject { |_, feature| Sonde::Native.features[feature] }.keys : []
-    Sonde.start(rate: 1000, modes: %i[cpu wall] + more) or abort "Sonde.start failed: #{Sonde.unsupported_reason}"
     3.times { Thread.new { loop { work(0.002); sleep 0.001 } } }
     Thread.new { loop { Thread.new { work(0.001) }.join } }
     work(Float(ARGV[0]))
@@ -94,10 +91,6 @@ class Exits
       sleep after
       Process.kill(source, pid)
     end
-    after = (@random.rand * 0.08).round(4)
-    kind = @random.rand(2).zero? ? "memory" : "time" # of the modes
-    pid = Process.spawn(RbConfig.ruby, "-w", "-I#{LIB}", "-e", "#{PROGRAM}#{source}\n", after.to_s, kind,
-                        in: File::NULL, %i[out err] => @log, pgroup: true)
     seen = wait(pid)
     said = File.read(@log, encoding: "UTF-8").scrub.strip
     wrong = below ? unreadable : []
@@ -123,7 +116,6 @@ class Exits
     command = [RbConfig.ruby, "-w", "-I#{LIB}", "-e", source, *options]
     command = [RbConfig.ruby, SONDE, "run", "--quiet", "-o", "#{@log}.pb.gz", "--", *command] if below
     Process.spawn(*command, in: File::NULL, %i[out err] => @log, pgroup: true)
-    @problems << "#{way}, #{kind}, after #{after} s: #{wrong.join("; ")}"
   end
 
   def wait(pid)
