@@ -29,7 +29,7 @@ sn_window *sn_windows;
 typedef struct thread_note {
   VALUE thread;
   uint32_t number;
-  uint32_t fallback;
+  uint32_t fallback, fallback_labels;
   int64_t cpu_time;
   pid_t tid;
   uint32_t name; /* string id in the profile */
@@ -185,11 +185,12 @@ bool sn_flush_is_of_another_thread(void) {
 
 static void settle_entry(sn_thread *t, VALUE self, int64_t now) {
   thread_note *note = &work.threads[work.thread_count];
-  uint32_t fallback = 0;
+  uint32_t fallback = 0, labels = 0;
   pid_t tid = atomic_load(&t->tid);
   *note = (thread_note){.thread = t->thread, .number = t->number, .tid = tid};
-  note->cpu_time = sn_sample_settle(t, now, t->thread == self, &fallback);
+  note->cpu_time = sn_sample_settle(t, now, t->thread == self, &fallback, &labels);
   note->fallback = fallback;
+  note->fallback_labels = labels;
   work.thread_count++;
 }
 
@@ -438,6 +439,7 @@ static sn_status fill_summaries(void) {
     sn_thread_summary *s = &work.summaries[i];
     s->number = note->number;
     s->fallback_stack = note->fallback;
+    s->fallback_labels = note->fallback_labels;
     s->cpu_time = note->cpu_time;
     s->id = work.ids[i];
     s->id_length = (size_t)snprintf(work.ids[i], sizeof work.ids[i], "%d", (int)note->tid);

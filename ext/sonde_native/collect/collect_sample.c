@@ -85,6 +85,7 @@ static void remember_stack(sn_thread *t, uint32_t stack, bool burning) {
   t->last_generation = sn_the_engine.generation;
   if (!burning) return;
   t->burn_stack = stack;
+  t->burn_labels = sn_labels_of(t);
   t->burn_generation = sn_the_engine.generation;
   if (t->seen) return;
   t->seen = true;
@@ -567,7 +568,7 @@ void sn_sample_notice_death(sn_thread *t, int64_t now) {
   atomic_store_explicit(&t->phase, SN_PHASE_DEAD, memory_order_release);
 }
 
-int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback) {
+int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback, uint32_t *labels) {
   sn_watch_take(t);
   bool dead = atomic_load_explicit(&t->phase, memory_order_acquire) == SN_PHASE_DEAD;
   if (own && t->due.pending) sn_sample_serve(t, SN_SERVE_AS_SEEN);
@@ -582,8 +583,9 @@ int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback
   }
   int64_t cpu = cpu_since_flush(t, dead);
   t->ran = own;
-  *fallback = t->burn_generation == sn_the_engine.generation ? t->burn_stack
-                                                             : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  bool burned = t->burn_generation == sn_the_engine.generation;
+  *fallback = burned ? t->burn_stack : sn_stack_intern_special(store, SN_FRAME_NOT_SAMPLED);
+  *labels = burned ? t->burn_labels : 0;
   sn_recorder_leave(&sn_the_engine.recorder, store);
   return cpu;
 }

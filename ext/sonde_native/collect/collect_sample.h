@@ -49,9 +49,9 @@ void sn_sample_seed(VALUE thread, pid_t tid, bool current);
 void sn_sample_notice_death(sn_thread *t, int64_t now);
 
 /* Books everything of t up to `now`. own: the caller's own thread, whose leading frames below own_directory are left
- * out. Returns the CPU time of the thread since its last flush, -1 when unknown; *fallback: the stack for CPU without a
- * sample. */
-int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback);
+ * out. Returns the CPU time of the thread since its last flush, -1 when unknown; *fallback, *labels: the stack for CPU
+ * without a sample, and what held with it. */
+int64_t sn_sample_settle(sn_thread *t, int64_t now, bool own, uint32_t *fallback, uint32_t *labels);
 
 /* Frames of files below this directory are Sonde's own (set once at load; borrowed). */
 void sn_sample_set_own_directory(const char *path, size_t length);

@@ -98,6 +98,7 @@ typedef struct sn_thread {
   /* see collect_labels.h */
   _Atomic uint32_t labels; /* what holds, as far as that was read */
   uint32_t last_labels;    /* what held with last_stack; belongs to the GVL */
+  uint32_t burn_labels;    /* the same of burn_stack, as rows have it */
 
   struct sn_thread *next_free;
 } sn_thread;

@@ -268,7 +268,9 @@ static sn_status add_fallbacks(conversion *c) {
     if (!cpu->known || cpu->weights != 0 || cpu->total == 0) continue;
     const int64_t values[SN_COLUMN_COUNT] = {[SN_CPU_TIME] = (int64_t)cpu->total};
     const sn_thread_summary *summary = &c->input->threads[i];
-    status = add_sample(c, (sn_row_key){.stack = summary->fallback_stack, .thread = summary->number}, values);
+    const sn_row_key key = {
+        .stack = summary->fallback_stack, .thread = summary->number, .labels = summary->fallback_labels};
+    status = add_sample(c, key, values);
   }
   return status;
 }

@@ -21,10 +21,11 @@
 #include "raw_store.h"
 
 typedef struct sn_thread_summary {
-  uint32_t number;         /* the rows' key.thread */
-  uint32_t fallback_stack; /* raw stack id that gets CPU time where no row has a weight */
-  int64_t cpu_time;        /* exact CPU time in this window; negative: unknown, the weights stand as they are */
-  const char *id;          /* label "thread id"; NULL: no label. Borrowed */
+  uint32_t number;          /* the rows' key.thread */
+  uint32_t fallback_stack;  /* raw stack id that gets CPU time where no row has a weight, */
+  uint32_t fallback_labels; /* and its labels, as in the rows' key.labels */
+  int64_t cpu_time;         /* exact CPU time in this window; negative: unknown, the weights stand as they are */
+  const char *id;           /* label "thread id"; NULL: no label. Borrowed */
   size_t id_length;
   const char *name; /* label "thread name"; NULL: no label. Borrowed */
   size_t name_length;
