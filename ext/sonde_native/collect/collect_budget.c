@@ -21,12 +21,13 @@ static struct {
  * come in lumps. Allocation windows, which the worker also opens, have as much again (collect_alloc_time.c). */
 static double share_for_instants(int64_t now) {
   const double minute = 60e9;
+  const double aim = 0.85; /* what instants cost goes up and down, and is known afterwards only */
   sn_engine *e = &sn_the_engine;
   double budget = atomic_load_explicit(&e->budget, memory_order_relaxed);
   if (atomic_load_explicit(&e->watches_allocations, memory_order_relaxed)) budget *= 2;
   double time = (double)(now - me.started) > minute ? (double)(now - me.started) : minute;
   double left = budget - (double)atomic_load_explicit(&e->counters.delivery_cpu_ns, memory_order_relaxed) / time;
-  return left > budget / 4 ? left : budget / 4;
+  return aim * (left > budget / 4 ? left : budget / 4);
 }
 
 /* The interval is the one at which Sonde uses no more CPU than it may, but never shorter than asked for. Weights are
