@@ -86,9 +86,10 @@ module Sonde
     end
 
     # @api private
-    # CPU time that was measured, but not sampled: nanoseconds, on the main thread of the process of that number.
-    def add_cpu(name, nanoseconds, pid)
-      @native.add_cpu(name, nanoseconds, MAIN_THREAD.merge("thread id" => pid.to_s))
+    # CPU time that was measured, but not sampled: nanoseconds, on the main thread of the process of that number, if
+    # any.
+    def add_cpu(name, nanoseconds, pid = nil)
+      @native.add_cpu(name, nanoseconds, pid ? MAIN_THREAD.merge("thread id" => pid.to_s) : {})
     end
 
     MAIN_THREAD = { "thread name" => "main", "state" => "running" }.freeze

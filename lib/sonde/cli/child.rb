@@ -15,6 +15,9 @@ module Sonde
       # A group's signal reaches its members one after the other, but within microseconds.
       PATIENCE = 0.02
 
+      # CPU time of the program and of all processes that were waited for below it, by the kernel; nanoseconds.
+      attr_reader :cpu_time
+
       # Runs it to its end.
       #
       # @return [Process::Status]
@@ -28,7 +31,9 @@ module Sonde
         # The array form never goes through a shell.
         @pid = Process.spawn(environment, [name, name], *arguments)
         @early.each { |signal| deliver(signal) }
+        before = cpu_of_children
         _, status = Process.wait2(@pid)
+        @cpu_time = cpu_of_children - before
         status
       ensure
         @pid = nil
@@ -56,6 +61,11 @@ module Sonde
       end
 
       private
+
+      def cpu_of_children
+        times = Process.times
+        ((times.cutime + times.cstime) * 1e9).round
+      end
 
       # What was ignored when we began stays ignored, for us and for the program: that is how nohup works.
       def listen

@@ -19,6 +19,7 @@ module Sonde
       NOT_FOUND = 127
       NOT_EXECUTABLE = 126
       NAMES_AT_MOST = 5 # of processes without a profile
+      WORTH_A_SAMPLE = 100_000 # nanoseconds
 
       def usage
         "run [-o FILE] [--rate HZ] [--modes cpu,wall,alloc,heap] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
@@ -32,9 +33,10 @@ module Sonde
         gathering = Gathering.new(directory)
         begin
           gathering.begin
-          status = run_program(directory, configuration, command)
+          program = Child.new
+          status = run_program(program, directory, configuration, command)
           directory.wait_for_stragglers
-          conclude(directory, gathering, output, status)
+          conclude(directory, gathering, output, status, whole? ? program.cpu_time : nil)
         ensure
           directory.remove
         end
@@ -99,10 +101,15 @@ module Sonde
         false
       end
 
-      def run_program(directory, configuration, command)
+      # Not a part of the program's time only.
+      def whole?
+        @options[:delay].nil? && @options[:duration].nil?
+      end
+
+      def run_program(program, directory, configuration, command)
         environment = directory.environment(configuration.modes, configuration.rate, @options[:delay] || 0,
                                             @options[:duration] || 0)
-        Child.new.run(environment, command)
+        program.run(environment, command)
       rescue Errno::ENOENT => e
         raise Failure.new("cannot run #{command.first}: #{reason_of(e)}", NOT_FOUND)
       rescue SystemCallError => e
@@ -110,16 +117,23 @@ module Sonde
       end
 
       # Nothing that goes wrong here may hide the program's own status.
-      def conclude(directory, gathering, output, status)
+      def conclude(directory, gathering, output, status, cpu_time)
         profile = gathering.finish
         return say(nothing_profiled(directory, status)) if profile.nil?
 
+        add_rest(profile, cpu_time) if cpu_time
         path = save(profile, output)
         report(profile, path, gathering.processes) unless @options[:quiet] || path.nil?
         unfinished(directory.unfinished)
         say("#{gathering.damaged} profiles are damaged, and left out") if gathering.damaged.positive?
       rescue Error, SystemCallError => e
         complain("the profile is lost: #{e.message}")
+      end
+
+      # What the kernel counts and no profile has: the ends of processes, programs that are not Ruby, what was killed.
+      def add_rest(profile, cpu_time)
+        rest = cpu_time - profile.totals.fetch("cpu-time", cpu_time)
+        profile.add_cpu("(not profiled)", rest) if rest > WORTH_A_SAMPLE
       end
 
       def unfinished(processes)
