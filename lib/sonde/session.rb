@@ -18,9 +18,13 @@ module Sonde
     NEVER = { Object => :never }.freeze
     private_constant :NEVER
 
+    # The thread that runs its block; nil: it is not one of a block, or that is over.
+    attr_accessor :owner
+
     # engine: who opens windows.
     def initialize(engine = Native)
       @engine = engine
+      @owner = nil
       @window = nil
       @configuration = nil # of what should run
       @token = [:start]
