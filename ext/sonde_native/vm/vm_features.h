@@ -38,9 +38,6 @@
 /* Up to 3.1 rb_profile_frames ends with a dummy frame under the main program. */
 #define SN_VM_HAS_DUMMY_FRAME (!SN_RUBY_AT_LEAST(3, 2))
 
-/* 3.0: what is known of it was read in its sources; nobody has run Sonde on it. `sonde doctor` says so. */
-#define SN_VM_ONLY_READ (SN_RUBY_AT_LEAST(3, 0) && !SN_RUBY_AT_LEAST(3, 1))
-
 /* 4.0 is the newest Ruby whose private words are known and that Sonde was tried on. On a later one nothing private is
  * read, and `sonde doctor` says so. (4.1 keeps some frames of compiled code in records of its own.) */
 #define SN_VM_NEWER_THAN_KNOWN SN_RUBY_AT_LEAST(4, 1)

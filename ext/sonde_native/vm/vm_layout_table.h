@@ -38,11 +38,9 @@ enum {
   ME_CALLED_ID = 24,
   SVAR_ENTRY = 8,
 
-  /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), with the C library's usual types; 0: to be
-   * searched for. On 3.2 another word names the same threads, so that a search alone finds two. */
-  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 1)   ? 336
-                : SN_RUBY_AT_LEAST(3, 0) ? 0
-                                         : 8,
+  /* The GVL's owner in the main Ractor's struct (2.7: in the VM's), with the C library's usual types; elsewhere it is
+   * searched for. On 3.0 and 3.2 another word names the same threads, so that a search alone finds two. */
+  OWNER_KNOWN = SN_RUBY_AT_LEAST(3, 0) ? 336 : 8,
 
   /* the VM, from 3.0 on */
   VM_RACTOR_COUNT = 24, /* 32 bits */
