@@ -527,7 +527,9 @@ class EngineWindowsTest < Minitest::Test
     Plain.new.later_refined(self)
     GC.start
     names = names_in(decode(Sonde.stop))
-    assert_includes names, "EngineWindowsTest::Plain#later_refined"
+    # On a Ruby newer than known nothing private is read, and that needs it.
+    newer = (RUBY_VERSION.split(".").map(&:to_i) <=> [4, 1]) >= 0
+    assert_includes names, "EngineWindowsTest::Plain##{newer ? "(refined)" : "later_refined"}"
     %w[only_refined mixed].each { |name| assert(names.any? { |one| one.include?(name) }, name) }
     assert_empty names.select { |name| name.empty? || name == "(unnamed)" }
   end
