@@ -32,8 +32,9 @@ class Exits
     "SIGKILL" => ["Process.kill(:KILL, $$); sleep", "KILL"],
     "SIGHUP" => ["Process.kill(:HUP, $$); sleep", "HUP"],
     "a forked child" => ["_, s = Process.wait2(fork { work(0.02); exit 8 }); exit s.exitstatus", 8],
-    "TERM from outside" => [:TERM, "TERM"],
-    "HUP from outside" => [:HUP, "HUP"],
+    # One that comes while Ruby itself starts ends it with 1, or is lost: without Sonde too (3.1, 3.3, 3.4).
+    "TERM from outside" => [:TERM, ["TERM", 1]],
+    "HUP from outside" => [:HUP, ["HUP", 1]],
     "KILL from outside" => [:KILL, "KILL"],
     "a thread blocks" => ["q = Queue.new; Thread.new { begin; q.pop; ensure; work(0.01); end }; sleep 0.005", 0]
   }.freeze
@@ -87,16 +88,14 @@ class Exits
     options = [outside ? "60" : after.to_s, [10, 100, 1000].sample(random: @random).to_s, MODES.sample(random: @random)]
     below = @random.rand(3).zero? && !outside
     pid = start(below, "#{PROGRAM}#{source unless outside}\n", options)
-    if outside
-      sleep after
-      Process.kill(source, pid)
-    end
-    seen = wait(pid)
+    sleep after if outside
+    seen = wait(pid, outside ? source : nil)
     said = File.read(@log, encoding: "UTF-8").scrub.strip
     wrong = below ? unreadable : []
-    return if seen == expected && said.empty? && wrong.empty?
+    right = Array(expected).include?(seen)
+    return if right && said.empty? && wrong.empty?
 
-    wrong << "status #{seen.inspect} instead of #{expected.inspect}" unless seen == expected
+    wrong << "status #{seen.inspect} instead of #{expected.inspect}" unless right
     wrong << "it said: #{said[0, 2000]}" unless said.empty?
     @problems << "#{way}#{", below sonde run" if below}, after #{options.join(" ")}: #{wrong.join("; ")}"
   end
@@ -118,9 +117,15 @@ class Exits
     Process.spawn(*command, in: File::NULL, %i[out err] => @log, pgroup: true)
   end
 
-  def wait(pid)
+  # signal: to be sent, each second anew.
+  def wait(pid, signal)
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + LIMIT
-    while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+    sent = nil
+    while (now = Process.clock_gettime(Process::CLOCK_MONOTONIC)) < deadline
+      if signal && (sent.nil? || now > sent + 1)
+        Process.kill(signal, pid)
+        sent = now
+      end
       _, status = Process.wait2(pid, Process::WNOHANG)
       return status.exitstatus || Signal.signame(status.termsig) if status
 
