@@ -124,16 +124,6 @@ static bool take_due(sn_thread *t, sn_due *taken) {
   return pending;
 }
 
-/* Whether the thread was waiting for a CPU at the instant. One that the worker displaced looks like one that others had
- * displaced long before and that has got a CPU now, because the worker went to sleep. On a busy machine that happens
- * often, and always to the same code: to system calls that end a time slice. What it has waited in all tells, less what
- * it has waited since. */
-static bool was_waiting(const sn_due *due, int64_t waited, int64_t now, int64_t cpu) {
-  enum { WAITED_NS = 100000 }; /* the worker needs some time between waking up and reading the thread's clock */
-  int64_t since = (now - due->cpu_read_at) - (cpu - due->cpu);
-  return waited - due->waited - (since > 0 ? since : 0) > WAITED_NS;
-}
-
 /* Others use the CPU as well: for some time the worker asks how long threads waited. */
 static void note_crowd(void) {
   enum { INSTANTS = 64 };
@@ -147,6 +137,19 @@ static int64_t burned(const sn_due *due, int64_t now, int64_t cpu) {
   int64_t rested_at = atomic_load_explicit(&sn_the_engine.worker_rested_at, memory_order_acquire);
   int64_t since = rested_at > due->cpu_read_at && rested_at < now ? rested_at : due->cpu_read_at;
   return sn_due_burned(due->gap, cpu - due->cpu, now - since);
+}
+
+/* The same where the kernel was asked how long the thread has waited for CPUs. One that the worker displaced looks like
+ * one that others had displaced long before and that has got a CPU now, because the worker went to sleep. On a busy
+ * machine that happens often, and always to the same code: to system calls that end a time slice. What it has waited in
+ * all tells, less what it has waited since: more than nothing, and it was waiting at the instant; nothing, and it was on
+ * a CPU, however often it was displaced afterwards; less, and it slept. */
+static int64_t burned_beside_others(const sn_due *due, int64_t waited, int64_t now, int64_t cpu) {
+  enum { NOTHING_NS = 100000 }; /* the worker needs some time between waking up and reading the thread's clock */
+  int64_t since = (now - due->cpu_read_at) - (cpu - due->cpu);
+  int64_t before = waited - due->waited - (since > 0 ? since : 0);
+  if (before > NOTHING_NS) return 0;
+  return before > -NOTHING_NS ? due->gap : burned(due, now, cpu);
 }
 
 static void book_plain(sn_raw_store *store, sn_thread *t, const sn_due *due, bool last_in_gc, int64_t burned_now) {
@@ -220,11 +223,9 @@ void sn_sample_serve(sn_thread *t, sn_serve_as as) {
   bool asked = due.has_waited && !due.native && sn_os_thread_waited(sn_os_thread_id(), &waited);
   int64_t now = sn_clock_monotonic();
   int64_t cpu = sn_clock_thread_cpu();
-  int64_t burned_now = asked && was_waiting(&due, waited, now, cpu) ? 0 : burned(&due, now, cpu);
-  if (burned_now == 0) {
-    sn_count(&sn_the_engine.counters.preempted, 1);
-    note_crowd();
-  }
+  int64_t burned_now = asked ? burned_beside_others(&due, waited, now, cpu) : burned(&due, now, cpu);
+  if (burned_now == 0) sn_count(&sn_the_engine.counters.preempted, 1);
+  if (burned_now < due.gap - due.gap / 8) note_crowd();
   bool in_gc = as == SN_SERVE_GC || (as == SN_SERVE_AS_SEEN && due.in_gc);
   sn_raw_store *store = sn_recorder_enter(&sn_the_engine.recorder);
   if (store) {
