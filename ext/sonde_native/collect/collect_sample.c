@@ -142,8 +142,8 @@ static int64_t burned(const sn_due *due, int64_t now, int64_t cpu) {
 /* The same where the kernel was asked how long the thread has waited for CPUs. One that the worker displaced looks like
  * one that others had displaced long before and that has got a CPU now, because the worker went to sleep. On a busy
  * machine that happens often, and always to the same code: to system calls that end a time slice. What it has waited in
- * all tells, less what it has waited since: more than nothing, and it was waiting at the instant; nothing, and it was on
- * a CPU, however often it was displaced afterwards; less, and it slept. */
+ * all tells, less what it has waited since. More than nothing: it was waiting at the instant. Nothing: it was on a CPU,
+ * however often it was displaced afterwards. Less: it slept. */
 static int64_t burned_beside_others(const sn_due *due, int64_t waited, int64_t now, int64_t cpu) {
   enum { NOTHING_NS = 100000 }; /* the worker needs some time between waking up and reading the thread's clock */
   int64_t since = (now - due->cpu_read_at) - (cpu - due->cpu);
