@@ -135,7 +135,9 @@ class ForeignGroundTest < Minitest::Test
     foreign("b33_gc_where_it_was") do |run|
       assert_equal 0, run.seconds("gc-time", "quiet"), run.mode
       spent = run.note("spent")
-      assert_includes (spent * 0.85)..(run.note("took") * 1.15), run.seconds("gc-time", "collecting"), run.mode
+      exact = GC.respond_to?(:total_time) # else sampled, and these are few
+      allowed = exact ? (spent * 0.85)..(run.note("took") * 1.15) : 0.005..(run.note("took") * 1.5)
+      assert_includes allowed, run.seconds("gc-time", "collecting"), run.mode
       assert_operator run.seconds("gc-time"), :<=, run.seconds("wall-time")
     end
   end

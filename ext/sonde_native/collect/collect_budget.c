@@ -6,7 +6,7 @@
 enum {
   EVERY = 16, /* instants between two looks at the cost, */
   FEWEST = 4, /* or these when a second has passed */
-  FREE = 256, /* instants at the begin of a profile that is not to stay on: it may be short, and then wants them all */
+  FREE = 256, /* instants at the begin: the program may be short, and then wants them all */
   MAX_STRETCH = 20
 };
 
@@ -52,8 +52,7 @@ static void look(int64_t now) {
 static bool must_look(int64_t now) {
   const int64_t second = 1000000000;
   uint64_t since = atomic_load_explicit(&sn_the_engine.counters.instants, memory_order_relaxed) - me.instants;
-  bool stays_on = atomic_load_explicit(&sn_the_engine.budget, memory_order_relaxed) < SN_DEFAULT_BUDGET;
-  if (me.each <= 0 && !stays_on) return since >= FREE;
+  if (me.each <= 0) return since >= FREE;
   return since >= EVERY || (since >= FEWEST && now - me.looked_at >= second);
 }
 
