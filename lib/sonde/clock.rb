@@ -16,6 +16,11 @@ module Sonde
       READ.call(::Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
     end
 
+    # Of the calling thread.
+    def self.thread_cpu
+      READ.call(::Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
+    end
+
     # Since 1970.
     def self.real
       READ.call(::Process::CLOCK_REALTIME, :nanosecond)

@@ -54,9 +54,12 @@ module Sonde
       # Calls the blocks. What goes wrong in one neither stops the others nor reaches the program.
       def tell(event)
         Thread.handle_interrupt(NEVER) do
-          child_begins(true) if event == :child # what is opened now counts from the fork
-          @listeners.fetch(event).each { |block| call(block) }
-          child_begins(false) if event == :child
+          begin
+            child_begins(true) if event == :child # what is opened now counts from the fork
+            @listeners.fetch(event).each { |block| call(block) }
+          ensure
+            child_begins(false) if event == :child
+          end
         end
       rescue *PROBLEMS
         nil # in a Ractor, which may not even look at our variables

@@ -89,11 +89,8 @@ module Sonde
     # CPU time that was measured, but not sampled: nanoseconds, on the main thread of the process of that number, if
     # any.
     def add_cpu(name, nanoseconds, pid = nil)
-      @native.add_cpu(name, nanoseconds, pid ? MAIN_THREAD.merge("thread id" => pid.to_s) : {})
+      @native.add_cpu(name, nanoseconds, pid)
     end
-
-    MAIN_THREAD = { "thread name" => "main", "state" => "running" }.freeze
-    private_constant :MAIN_THREAD
 
     # Writes a compressed pprof file (by convention, its name ends in .pb.gz). Nobody ever sees half of it: it is
     # written under another name in the same directory, then renamed.

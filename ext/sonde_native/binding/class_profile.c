@@ -317,24 +317,22 @@ static VALUE profile_encode_otlp(VALUE self, VALUE resource, VALUE name, VALUE v
   return rb_ensure(sink_to_string, (VALUE)&j, destroy_sink, (VALUE)&j);
 }
 
-typedef struct label_list {
-  sn_profile *profile;
-  sn_label labels[8];
-  uint32_t count;
-} label_list;
-
-static int collect_label(VALUE key, VALUE value, VALUE data) {
-  label_list *list = (label_list *)data;
-  SN_EXPECT_TYPE(key, T_STRING);
-  SN_EXPECT_TYPE(value, T_STRING);
-  SN_EXPECT(list->count < SN_ARRAY_LENGTH(list->labels), key, "one of at most 8 labels");
-  sn_profile *p = list->profile;
-  sn_label *label = &list->labels[list->count++];
+static sn_status text_label(sn_profile *p, const char *key, const char *text, sn_label *label) {
   *label = (sn_label){.key = 0};
-  sn_status status = sn_profile_string(p, RSTRING_PTR(key), (size_t)RSTRING_LEN(key), &label->key);
-  if (status == SN_OK) status = sn_profile_string(p, RSTRING_PTR(value), (size_t)RSTRING_LEN(value), &label->str);
-  sn_check(status, "adding a label");
-  return ST_CONTINUE;
+  sn_status status = sn_profile_string(p, key, strlen(key), &label->key);
+  return status == SN_OK ? sn_profile_string(p, text, strlen(text), &label->str) : status;
+}
+
+/* The labels of the main thread of that process; nil: none. */
+static sn_status labels_of_main(sn_profile *p, VALUE pid, uint32_t *set) {
+  sn_label labels[3];
+  char number[24];
+  if (NIL_P(pid)) return sn_profile_labels(p, labels, 0, set);
+  snprintf(number, sizeof number, "%ld", FIX2LONG(pid));
+  sn_status status = text_label(p, "thread id", number, &labels[0]);
+  if (status == SN_OK) status = text_label(p, "thread name", "main", &labels[1]);
+  if (status == SN_OK) status = text_label(p, "state", "running", &labels[2]);
+  return status == SN_OK ? sn_profile_labels(p, labels, SN_ARRAY_LENGTH(labels), set) : status;
 }
 
 static sn_status stack_of_one(sn_profile *p, VALUE name, uint32_t *stack) {
@@ -347,23 +345,21 @@ static sn_status stack_of_one(sn_profile *p, VALUE name, uint32_t *stack) {
   return status == SN_OK ? sn_profile_stack(p, &id, 1, stack) : status;
 }
 
-/* add_cpu(name, nanoseconds, labels): adds CPU time that was measured, but not sampled, to a stack of one frame of that
- * name, with a Hash of Strings as labels. Answers whether the profile is one of CPU time. */
-static VALUE profile_add_cpu(VALUE self, VALUE name, VALUE nanoseconds, VALUE labels) {
+/* add_cpu(name, nanoseconds, pid): adds CPU time that was measured, but not sampled, to a stack of one frame of that
+ * name, on the main thread of that process; nil: of nobody. Answers whether the profile is one of CPU time. */
+static VALUE profile_add_cpu(VALUE self, VALUE name, VALUE nanoseconds, VALUE pid) {
   sn_profile *p = get(self)->profile;
-  label_list list = {.profile = p};
   SN_EXPECT_TYPE(name, T_STRING);
   SN_EXPECT_TYPE(nanoseconds, T_FIXNUM);
   SN_EXPECT(FIX2LONG(nanoseconds) >= 0, nanoseconds, "not negative");
-  SN_EXPECT_TYPE(labels, T_HASH);
+  if (!NIL_P(pid)) SN_EXPECT_TYPE(pid, T_FIXNUM);
   int type = sn_profile_find_type(p, "cpu-time");
   if (type < 0) return Qfalse;
-  rb_hash_foreach(labels, collect_label, (VALUE)&list);
   int64_t values[SN_PROFILE_MAX_TYPES] = {0};
   values[type] = FIX2LONG(nanoseconds);
   uint32_t stack, set;
   sn_status status = stack_of_one(p, name, &stack);
-  if (status == SN_OK) status = sn_profile_labels(p, list.labels, list.count, &set);
+  if (status == SN_OK) status = labels_of_main(p, pid, &set);
   if (status == SN_OK) status = sn_profile_add_sample(p, stack, set, values);
   sn_check(status, "adding CPU time");
   return Qtrue;

@@ -108,7 +108,7 @@ static VALUE native_status(VALUE self) {
   put(hash, "own_cpu_ns", ULL2NUM(sn_engine_own_cpu_ns()));
   put(hash, "worker_cpu_ns", counter(&e->counters.worker_cpu_ns));
   put(hash, "delivery_cpu_ns", counter(&e->counters.delivery_cpu_ns));
-  put(hash, "budget", rb_float_new(atomic_load(&((sn_engine *)(uintptr_t)e)->budget)));
+  put(hash, "budget", rb_float_new(atomic_load(&sn_the_engine.budget)));
   put(hash, "longest_pause_ns", counter(&e->counters.longest_pause_ns));
   put(hash, "longest_flush_pause_ns", counter(&e->counters.longest_flush_pause_ns));
   put(hash, "memory_bytes", SIZET2NUM(sn_engine_memory()));

@@ -45,9 +45,9 @@ typedef struct sn_engine {
   int64_t gc_entered;
   int64_t gc_time; /* in this slot; belongs to the GVL */
 
-  /* fixed while running */
-  int64_t base_interval_ns; /* mean time between instants as asked for */
-  _Atomic double budget;    /* share of one CPU that Sonde may use */
+  /* of all windows; change with the GVL where one is opened or closed, read by the worker too */
+  _Atomic int64_t base_interval_ns; /* mean time between instants as asked for */
+  _Atomic double budget;            /* share of one CPU that Sonde may use */
   uint32_t max_frames;
   _Atomic int64_t interval_ns; /* mean time between instants now */
 

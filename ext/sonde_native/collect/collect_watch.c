@@ -65,10 +65,10 @@ static void hand_over(sn_thread *t) {
   atomic_store_explicit(&t->capture, NULL, memory_order_release);
 }
 
-static struct sn_capture *keep(const sn_thread *t, const sn_vm_copied_frame *frames, uint32_t count) {
+static struct sn_capture *keep(sn_thread *t, const sn_vm_copied_frame *frames, uint32_t count) {
   struct sn_capture *c = malloc(sizeof *c + count * sizeof frames[0]);
   if (!c) return NULL;
-  *c = (struct sn_capture){.thread = (sn_thread *)(uintptr_t)t, .number = t->number, .instants = 1, .count = count};
+  *c = (struct sn_capture){.thread = t, .number = t->number, .instants = 1, .count = count};
   for (uint32_t i = 0; i < count; i++) c->frames[i] = frames[i];
   return c;
 }

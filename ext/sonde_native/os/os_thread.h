@@ -1,7 +1,7 @@
 /* os_thread: one helper thread that no signal ever reaches, and the wait that it sleeps in. Linux.
  *
  * Contexts: start and join: any thread of the process, without a lock that the helper needs. wake: any, signal
- * included.
+ * included. waited: any, but no signal handler.
  */
 #ifndef SONDE_OS_THREAD_H
 #define SONDE_OS_THREAD_H

@@ -19,7 +19,6 @@ module Sonde
       NOT_FOUND = 127
       NOT_EXECUTABLE = 126
       NAMES_AT_MOST = 5 # of processes without a profile
-      WORTH_A_SAMPLE = 100_000 # nanoseconds
 
       def usage
         "run [-o FILE] [--rate HZ] [--modes cpu,wall,alloc,heap] [--duration S] [--delay S] [--quiet] [--] COMMAND..."
@@ -133,7 +132,7 @@ module Sonde
       # What the kernel counts and no profile has: the ends of processes, programs that are not Ruby, what was killed.
       def add_rest(profile, cpu_time)
         rest = cpu_time - profile.totals.fetch("cpu-time", cpu_time)
-        profile.add_cpu("(not profiled)", rest) if rest > WORTH_A_SAMPLE
+        profile.add_cpu("(not profiled)", rest) if rest.positive?
       end
 
       def unfinished(processes)

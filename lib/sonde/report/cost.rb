@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "../native"
 
 module Sonde
@@ -7,26 +8,15 @@ module Sonde
     # What a thread of Sonde's own costs: its CPU time is part of what Sonde may use (Sonde.status[:own_cpu_ns]). Made
     # and asked by that thread.
     class Cost
-      CLOCK = Process::CLOCK_THREAD_CPUTIME_ID
-      # Test suites replace the method.
-      READ = Process.method(:clock_gettime)
-      private_constant :READ
-
       def initialize
-        @counted = cpu
+        @counted = Clock.thread_cpu
       end
 
       # Counts what was used since the last time.
       def count
-        now = cpu
+        now = Clock.thread_cpu
         Native.count_delivery(now - @counted) if Native.loaded? && now > @counted
         @counted = now
-      end
-
-      private
-
-      def cpu
-        READ.call(CLOCK, :nanosecond)
       end
     end
   end

@@ -33,16 +33,13 @@ module Sonde
 
       # The block answers how much CPU time is not in the profile, once it is written: nanoseconds.
       def save(bytes)
-        create("#{@path}.pb.part", bytes)
-        File.rename("#{@path}.pb.part", "#{@path}-#{yield}.pb")
+        write("pb", bytes) { "-#{yield}" }
         close
       end
 
       # Why there is no profile.
       def note(reason)
-        # Nobody ever sees half a file.
-        create("#{@path}.reason.part", "#{reason}\n")
-        File.rename("#{@path}.reason.part", "#{@path}.reason")
+        write("reason", "#{reason}\n")
         close
       rescue SystemCallError
         nil # There is nowhere left to say it; `sonde run` says that nothing was written.
@@ -59,6 +56,13 @@ module Sonde
       end
 
       private
+
+      # Nobody ever sees half a file. The block answers what is added to its name once it is written.
+      def write(kind, bytes)
+        part = "#{@path}.#{kind}.part"
+        create(part, bytes)
+        File.rename(part, "#{@path}#{yield if block_given?}.#{kind}")
+      end
 
       def create(path, bytes)
         AtomicFile.check_limit(path, bytes)

@@ -166,15 +166,10 @@ module Sonde
       def save(profile, before_stop)
         counted = @cpu_from + profile.totals["cpu-time"].to_i
         unseen = [before_stop - counted, 0].max # until the window was open
-        add_cpu(profile, @cpu_before ? "(start of Ruby)" : "(not sampled)", @cpu_before.to_i + unseen)
+        before = @cpu_before.to_i + unseen
+        name = @cpu_before ? "(start of Ruby)" : "(not sampled)"
+        profile.add_cpu(name, before, @pid) if before > WORTH_A_SAMPLE
         @part.save(profile.encode) { [Clock.process_cpu - counted - unseen, 0].max }
-      end
-
-      def add_cpu(profile, name, nanoseconds)
-        return unless nanoseconds > WORTH_A_SAMPLE
-
-        labels = { "thread id" => @pid.to_s, "thread name" => "main", "state" => "running" }
-        profile.add_cpu(name, nanoseconds, labels)
       end
 
       def before?(seconds)
